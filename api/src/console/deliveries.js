@@ -12,20 +12,29 @@ let readings = 0;
 // Messages that are chosen to be sent once more: number by id.
 const chosen = new Map();
 
-// The parts of an attempt, one after the other, as bars on one line.
+// The parts that an attempt has come to: name, and when it was done. What ends without an answer has no body.
+function parts({ resolvedMicros, connectedMicros, securedMicros, firstByteMicros, durationMicros }) {
+  const end = firstByteMicros === null ? 'given up' : 'body';
+  const all = [['name', resolvedMicros], ['connect', connectedMicros], ['TLS', securedMicros], ['first byte', firstByteMicros], [end, durationMicros]];
+  return all.filter(([, at]) => at !== null);
+}
+
+// The parts of an attempt, one after the other, as bars on one line, and in words below: colours alone name nothing.
 function waterfall(made) {
-  const marks = [['name', made.resolvedMicros], ['connect', made.connectedMicros], ['TLS', made.securedMicros], ['first byte', made.firstByteMicros], ['body', made.durationMicros]].filter(([, at]) => at !== null && at !== undefined);
   const all = made.durationMicros || 1;
-  const said = marks.map(([name, at]) => `${name} until ${(at / 1000).toFixed(1)} ms`).join(', ');
-  const svg = shape('svg', { viewBox: '0 0 200 14', role: 'img', 'aria-label': said });
-  svg.append(shape('title', {}, said));
+  const svg = shape('svg', { viewBox: '0 0 200 14', 'aria-hidden': 'true' });
+  const words = [];
   let from = 0;
-  for (const [, at] of marks) {
+  for (const [name, at] of parts(made)) {
     const [x, width] = [(from / all) * 200, Math.max(((at - from) / all) * 200, 0.5)];
-    svg.append(shape('rect', { class: 'bar', x: x.toFixed(1), y: 1, height: 12, width: width.toFixed(1) }));
+    const word = `${name} until ${(at / 1000).toFixed(1)} ms`;
+    const bar = shape('rect', { class: 'bar', x: x.toFixed(1), y: 1, height: 12, width: width.toFixed(1) });
+    bar.append(shape('title', {}, word));
+    svg.append(bar);
+    words.push(word);
     from = at;
   }
-  return svg;
+  return element('div', { class: 'waterfall' }, svg, element('p', { class: 'soft' }, words.join(', ')));
 }
 
 const text = (title, place) => element('div', {}, element('p', { class: 'soft' }, title), place);

@@ -8,7 +8,7 @@ const EVERY_MS = 3000;
 // Webhooks are asked about at every tenth look: each is a request of its own, and their owner has a limit.
 const OWNED_EVERY = 10;
 
-// Webhooks whose endpoints are looked at, the newest of them.
+// Webhooks whose endpoints are looked at, the oldest of them: those the API lists first.
 const MOST_WEBHOOKS = '20';
 
 // The rungs of the ladder of commitments, from the newest slot down.

@@ -91,21 +91,27 @@ export function fillTable(table, columns, rows, empty = 'none') {
 export const facts = (list, pairs) =>
   list.replaceChildren(...pairs.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value instanceof Node ? value : String(value ?? '–'))]));
 
-// A line through points [x, y], with the ends of both axes named.
+// A line through points [x, y], with the ends of both axes named. Where y is null the line is broken: nobody knows what was there.
 export function plot(title, points, { x, y }) {
   const [width, height, left, bottom] = [640, 220, 60, 30];
   const svg = shape('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': title });
-  if (points.length < 2) return svg;
+  const known = points.filter(([, value]) => value !== null);
+  if (known.length < 2) return svg;
+  const lines = [[]];
+  for (const point of points) {
+    if (point[1] === null) lines.push([]);
+    else lines.at(-1).push(point);
+  }
   const span = (values) => [Math.min(...values), Math.max(...values)];
-  const [low, high] = span(points.map(([value]) => value));
-  let [bottomValue, topValue] = span(points.map(([, value]) => value));
+  const [low, high] = span(known.map(([value]) => value));
+  let [bottomValue, topValue] = span(known.map(([, value]) => value));
   if (bottomValue === topValue) [bottomValue, topValue] = [bottomValue * 0.999, topValue * 1.001 + 1e-12];
   const across = (value) => left + ((value - low) / (high - low || 1)) * (width - left - 10);
   const up = (value) => height - bottom - ((value - bottomValue) / (topValue - bottomValue)) * (height - bottom - 15);
   svg.append(
     shape('line', { class: 'axis', x1: left, y1: height - bottom, x2: width - 10, y2: height - bottom }),
     shape('line', { class: 'axis', x1: left, y1: 15, x2: left, y2: height - bottom }),
-    shape('polyline', { class: 'line', points: points.map(([a, b]) => `${across(a).toFixed(1)},${up(b).toFixed(1)}`).join(' ') }),
+    ...lines.filter((line) => line.length > 1).map((line) => shape('polyline', { class: 'line', points: line.map(([a, b]) => `${across(a).toFixed(1)},${up(b).toFixed(1)}`).join(' ') })),
     shape('text', { x: 2, y: 20 }, y(topValue)),
     shape('text', { x: 2, y: height - bottom }, y(bottomValue)),
     shape('text', { x: left, y: height - 8 }, x(low)),

@@ -7,13 +7,33 @@ import { followQuotes } from './quotes.js';
 const IMPACT_STEPS = [1, 3, 10, 30, 100, 300, 1000, 2000, 3000, 4000, 5000];
 const IMPACT_OF = 10_000n;
 
-// How much of the past the chart keeps.
+// How much of the past the chart keeps, milliseconds, of how many points, and of how many pools beside the one that is shown.
 const HISTORY_MS = 10 * 60 * 1000;
+const MOST_POINTS = 1000;
+const MOST_POOLS = 20;
+
+// How often the chart goes on where nothing changes, milliseconds: until the next quote comes, the last one is true.
+const TICK_MS = 2000;
+
+// Beyond which pause nobody has looked, milliseconds: the line is broken there when the pool is opened again.
+const GAP_MS = 5 * TICK_MS;
+
+// What names the past of a pool in the storage of this tab.
+const KEPT = 'price of ';
 
 let cursor = null;
 let shown = null;
 let stream = null;
+
+// Price of the first token in the second by the reserves: pairs of time and price, which is null where it is not known from then on.
+// The API tells no past, so this tab keeps what it has seen.
 let history = [];
+
+// Whether quotes come at the moment.
+let isLive = false;
+
+// Plots of the impact that were asked for. Each takes many requests: that of the last one alone is shown.
+let plottings = 0;
 
 const pair = ({ tokens }) => tokens.map(({ mint }) => `${mint.slice(0, 6)}…`).join(' / ');
 
@@ -76,8 +96,8 @@ async function open(address) {
   byId('direction').replaceChildren(...[0, 1].map((from) =>
     element('option', { value: String(from) }, `${shown.tokens[from].mint} → ${shown.tokens[1 - from].mint}`)));
   byId('answer').textContent = '';
-  history = [];
-  byId('history').replaceChildren();
+  recall();
+  drawHistory();
   follow();
   await impact();
   byId('detail-title').scrollIntoView();
@@ -101,8 +121,44 @@ function probe() {
   return String(one < most ? one : most > 0n ? most : 1n);
 }
 
+const isRecent = ([time]) => Date.now() - time < HISTORY_MS;
+
+const isPriced = () => (history.at(-1)?.[1] ?? null) !== null;
+
+// What is kept of the pool that is shown; of others what nobody would be shown any more is removed.
+function recall() {
+  const last = (name) => JSON.parse(sessionStorage.getItem(name)).at(-1)[0];
+  const others = Object.keys(sessionStorage).filter((name) => name.startsWith(KEPT) && name !== KEPT + shown.pool);
+  const kept = others.map((name) => [name, last(name)]);
+  kept.sort(([, one], [, other]) => other - one);
+  for (const [index, [name, time]] of kept.entries()) {
+    if (index >= MOST_POOLS || !isRecent([time])) sessionStorage.removeItem(name);
+  }
+  history = JSON.parse(sessionStorage.getItem(KEPT + shown.pool) ?? '[]').filter(isRecent);
+  if (isPriced() && Date.now() - history.at(-1)[0] > GAP_MS) history.push([history.at(-1)[0] + 1, null]);
+}
+
+function note(price) {
+  history = [...history, [Date.now(), price]].filter(isRecent).slice(-MOST_POINTS);
+  sessionStorage.setItem(KEPT + shown.pool, JSON.stringify(history));
+  drawHistory();
+}
+
+function drawHistory() {
+  const isTurned = byId('direction').value === '1';
+  const points = history.map(([time, price]) => [time, isTurned && price !== null ? 1 / price : price]);
+  const axes = { x: (value) => new Date(value).toLocaleTimeString(), y: (value) => value.toPrecision(6) };
+  byId('history').replaceChildren(plot('Price over the last minutes', points, axes));
+}
+
+function priceOf({ tokens }) {
+  const [first, second] = tokens.map(({ reserveString, decimals }) => Number(reserveString ?? 0) / 10 ** decimals);
+  return first > 0 && second > 0 ? second / first : null;
+}
+
 function follow() {
   stream?.close();
+  isLive = false;
   if (!shown.isTradable) {
     byId('live').textContent = shown.reason;
     return;
@@ -111,36 +167,37 @@ function follow() {
   const amount = probe();
   const quoted = ({ context }) => {
     const [input, output] = sides();
-    const paid = context.amounts.outAmount;
-    byId('live').textContent = `${whole(amount, input.decimals)} pays ${whole(paid, output.decimals)}, as of slot ${context.slot}`;
-    const now = Date.now();
-    history = history.filter(([time]) => now - time < HISTORY_MS);
-    const per = (Number(paid) / 10 ** output.decimals) / (Number(amount) / 10 ** input.decimals);
-    history.push([now, per]);
-    const axes = { x: (value) => new Date(value).toLocaleTimeString(), y: (value) => value.toPrecision(6) };
-    byId('history').replaceChildren(plot('Price over the last minutes', history, axes));
-    call(`/v1/pools/${followed}`).then((answer) => followed === shown.pool && describe(answer), () => {});
+    byId('live').textContent = `${whole(amount, input.decimals)} pays ${whole(context.amounts.outAmount, output.decimals)}, as of slot ${context.slot}`;
+    isLive = true;
+    call(`/v1/pools/${followed}`).then((answer) => {
+      if (followed !== shown.pool) return;
+      describe(answer);
+      note(priceOf(answer.pool));
+    }, () => {});
   };
   const told = (text) => {
     byId('live').textContent = text;
+    isLive = false;
+    if (isPriced()) note(null);
   };
   stream = followQuotes(() => question(amount), { quoted, waits: told, ended: told });
 }
 
 async function impact() {
+  plottings += 1;
+  const plotting = plottings;
   byId('impact').replaceChildren();
   if (!shown.isTradable) return;
   const [input] = sides();
   const reserve = BigInt(input.reserveString ?? '0');
-  const asked = shown.pool;
   const points = [];
   for (const step of IMPACT_STEPS) {
     const amount = (reserve * BigInt(step)) / IMPACT_OF;
     if (amount === 0n) continue;
     const { context } = await call(`/v1/quote?${question(String(amount))}`);
+    if (plotting !== plottings) return;
     points.push([Number(amount) / 10 ** input.decimals, context.priceImpactBps / 100]);
   }
-  if (asked !== shown.pool) return;
   const axes = { x: (value) => value.toPrecision(3), y: (value) => `${value.toFixed(1)} %` };
   byId('impact').replaceChildren(plot('Price impact by amount', points, axes));
 }
@@ -160,8 +217,11 @@ byId('search').addEventListener('submit', attempt(() => search()));
 byId('more').addEventListener('click', attempt(() => search(true)));
 byId('ask').addEventListener('submit', attempt(ask));
 byId('direction').addEventListener('change', attempt(async () => {
-  history = [];
+  drawHistory();
   follow();
   await impact();
 }));
+setInterval(() => {
+  if (isLive && isPriced()) note(history.at(-1)[1]);
+}, TICK_MS);
 attempt(() => search())();

@@ -3,13 +3,17 @@
 import { attempt, byId, call, element, exact, facts, fillTable, say, units, whole } from './page.js';
 import { show, verdict } from './explanation.js';
 import { followQuotes } from './quotes.js';
-import { fromBase64, messageOf, offer, toBase64 } from './wallets.js';
+import { fromBase64, messageOf, offer, toBase58, toBase64, withSignature } from './wallets.js';
 
 // After how long without a key the amount is asked for, milliseconds: who types asks once.
 const PAUSE_MS = 250;
 
 // Statuses after which nothing more is expected.
 const LAST = ['finalized', 'expired', 'unknown'];
+
+// Between two looks for what only the node knows, milliseconds, and looks at most: by then its blockhash is too old.
+const LOOK_MS = 1000;
+const MOST_LOOKS = 120;
 
 const tokens = new Map();
 let mode = 'ExactIn';
@@ -154,6 +158,10 @@ const build = attempt(async () => {
 
 const sign = attempt(async () => {
   const bytes = fromBase64(built.answer.transaction);
+  if (wallet.signAndSend !== undefined) {
+    await followSent(bytes, await wallet.signAndSend(bytes));
+    return;
+  }
   const signed = await wallet.sign(bytes);
   built.signed = toBase64(signed);
   const [before, after] = [messageOf(bytes), messageOf(signed)];
@@ -170,19 +178,64 @@ const sign = attempt(async () => {
 });
 
 async function send() {
-  const { answer, signed } = built;
+  const swap = built;
   const begun = performance.now();
-  const sent = await call('/v1/transactions', { method: 'POST', body: { transaction: signed, lastValidBlockHeight: String(answer.lastValidBlockHeight) } });
+  const sent = await call('/v1/transactions', { method: 'POST', body: { transaction: swap.signed, lastValidBlockHeight: String(swap.answer.lastValidBlockHeight) } });
+  showSent();
+  follow(swap, sent.signature, begun);
+}
+
+function showSent() {
+  following?.close();
+  byId('status').textContent = '';
   byId('steps').replaceChildren();
   facts(byId('outcome'), []);
   byId('sent').hidden = false;
   byId('sent').focus();
-  follow(sent.signature, begun);
 }
 
-function follow(signature, begun) {
+// What a wallet has sent by itself. The API follows what it has been given, and to send the same twice changes nothing.
+async function followSent(bytes, signature) {
+  const swap = built;
+  swap.signed = toBase64(withSignature(bytes, signature));
+  try {
+    await send();
+  } catch (error) {
+    // Unless the API refuses for a while, the signature is of something else: the wallet has changed it first, and has shown that alone.
+    await lookFor(swap, toBase58(signature), !error.retryable);
+  }
+}
+
+// Asks the node for a transaction that the API does not follow, until it has landed.
+async function lookFor(swap, signature, isChanged) {
+  showSent();
+  let isClosed = false;
+  following = { close: () => { isClosed = true; } };
+  const step = (text) => {
+    byId('status').textContent = text;
+    byId('steps').append(element('li', {}, text));
+  };
+  step('sent by the wallet');
+  outcome(swap, signature, { spentString: null, receivedString: null, error: null });
+  for (let look = 0; look < MOST_LOOKS && !isClosed; look += 1) {
+    const explained = await call('/v1/transactions/explain', { method: 'POST', body: { signature } }).catch(() => null);
+    if (isClosed) return;
+    if (explained !== null) {
+      const { error, slot } = explained.execution;
+      step(`${error === null ? 'confirmed' : 'failed'}, slot ${slot}`);
+      outcome(swap, signature, { spentString: null, receivedString: null, error });
+      if (swap !== built) return;
+      show(byId('explanation'), explained);
+      if (isChanged) byId('checked').textContent = 'The wallet has sent this transaction, and not the one that was built.';
+      return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+  if (!isClosed) step('not found; the wallet knows whether it has sent it');
+}
+
+function follow(swap, signature, begun) {
   let last = '';
-  following?.close();
   const mine = new EventSource(`/v1/transactions/${signature}/stream`);
   following = mine;
   mine.addEventListener('status', (event) => {
@@ -191,7 +244,7 @@ function follow(signature, begun) {
     byId('status').textContent = named;
     if (named !== last) byId('steps').append(element('li', {}, `${named} after ${Math.round(performance.now() - begun)} ms${status.slot === null ? '' : `, slot ${status.slot}`}`));
     last = named;
-    outcome(signature, status);
+    outcome(swap, signature, status);
     if (LAST.includes(status.status) || status.commitment === 'finalized') mine.close();
   });
   mine.addEventListener('end', (event) => {
@@ -200,8 +253,7 @@ function follow(signature, begun) {
   });
 }
 
-function outcome(signature, { spentString, receivedString, error }) {
-  const { answer, asked } = built;
+function outcome({ answer, asked }, signature, { spentString, receivedString, error }) {
   const difference = receivedString === null ? null : BigInt(receivedString) - BigInt(answer.amounts.outAmount);
   facts(byId('outcome'), [
     ['signature', element('a', { class: 'key', href: `/console/explain?signature=${signature}` }, signature)],

@@ -4,11 +4,15 @@ import { call, element } from './page.js';
 
 const CONNECT = 'standard:connect';
 const SIGN = 'solana:signTransaction';
+const SIGN_AND_SEND = 'solana:signAndSendTransaction';
 
 // How an Ed25519 private key of 32 bytes begins in PKCS #8.
 const PKCS8 = [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
 
 const SIGNATURE_LENGTH = 64;
+
+// Digits of base 58, in which signatures are written.
+const DIGITS = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 
 const hasDemo = () => document.querySelector('meta[name="demo-wallet"]').content !== '';
 const chain = () => document.querySelector('meta[name="chain"]').content;
@@ -20,13 +24,40 @@ export const toBase64 = (bytes) => btoa(Array.from(bytes, (byte) => String.fromC
 // than 128.
 export const messageOf = (bytes) => bytes.subarray(1 + bytes[0] * SIGNATURE_LENGTH);
 
+// A transaction with the signature of its first signer, who of a swap is the only one.
+export function withSignature(transaction, signature) {
+  const signed = transaction.slice();
+  signed.set(signature, 1);
+  return signed;
+}
+
+export function toBase58(bytes) {
+  let text = '';
+  for (let number = bytes.reduce((all, byte) => all * 256n + BigInt(byte), 0n); number > 0n; number /= 58n) text = DIGITS[Number(number % 58n)] + text;
+  const zeros = bytes.findIndex((byte) => byte !== 0);
+  return DIGITS[0].repeat(Math.max(0, zeros)) + text;
+}
+
 const offered = new Map();
 
-// What a wallet of the standard is for the page; null where it signs no transactions of Solana.
+// What a wallet of the standard is for the page; null where it signs no transactions of Solana. One that hands out what it has
+// signed is asked for that, so that what it has changed is shown before it is sent; another one sends by itself.
 function adapted(wallet) {
   const features = wallet.features ?? {};
-  if (features[CONNECT] === undefined || features[SIGN] === undefined) return null;
+  const signing = features[SIGN] ?? features[SIGN_AND_SEND];
+  if (features[CONNECT] === undefined || signing === undefined) return null;
   let account = null;
+  const sign = async (transaction) => {
+    // A wallet simulates on the chain that it is told, and on one of its own choice else. One that does not know ours still signs.
+    const known = account.chains.includes(chain()) ? { chain: chain() } : {};
+    const [{ signedTransaction }] = await signing.signTransaction({ account, transaction, ...known });
+    return signedTransaction;
+  };
+  const signAndSend = async (transaction) => {
+    if (!account.chains.includes(chain())) throw new Error(`${wallet.name} would send it to another chain: it does not know ${chain()}`);
+    const [{ signature }] = await signing.signAndSendTransaction({ account, transaction, chain: chain() });
+    return signature;
+  };
   return {
     name: wallet.name,
     async connect() {
@@ -36,13 +67,8 @@ function adapted(wallet) {
       return account.address;
     },
     // What it signs: version 0 where it can, the legacy format else.
-    version: (features[SIGN].supportedTransactionVersions ?? ['legacy']).includes(0) ? 0 : 'legacy',
-    async sign(transaction) {
-      // A wallet simulates on the chain that it is told, and on one of its own choice else. One that does not know ours still signs.
-      const known = account.chains.includes(chain()) ? { chain: chain() } : {};
-      const [{ signedTransaction }] = await features[SIGN].signTransaction({ account, transaction, ...known });
-      return signedTransaction;
-    },
+    version: (signing.supportedTransactionVersions ?? ['legacy']).includes(0) ? 0 : 'legacy',
+    ...(signing === features[SIGN] ? { sign } : { signAndSend }),
   };
 }
 
@@ -59,11 +85,8 @@ function demo() {
       return publicKey;
     },
     async sign(transaction) {
-      const signed = transaction.slice();
       const signature = await crypto.subtle.sign('Ed25519', key, messageOf(transaction));
-      // It is the only signer, so the first place is its own.
-      signed.set(new Uint8Array(signature), 1);
-      return signed;
+      return withSignature(transaction, new Uint8Array(signature));
     },
   };
 }

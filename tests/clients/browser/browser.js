@@ -88,6 +88,20 @@ export async function swap(page) {
   await page.locator('#steps li', { hasText: 'confirmed' }).waitFor({ timeout: 60_000 });
 }
 
+// What the first list of facts of those that match says: each value by its name.
+export const readFacts = (page, selector) =>
+  page.locator(selector).first().evaluate((list) => Object.fromEntries([...list.querySelectorAll(':scope > dt')].map((name) => [name.textContent, name.nextElementSibling.textContent])));
+
+// The texts of a table's rows, cell by cell.
+export const readRows = (page, selector) =>
+  page.locator(`${selector} tbody`).evaluate((body) => [...body.rows].map((row) => [...row.cells].map(({ textContent }) => textContent)));
+
+// Whole tokens as they are shown, in smallest units.
+export function unitsShown(text, decimals) {
+  const [whole, part = ''] = text.replaceAll('\u202f', '').split('.');
+  return BigInt(whole + part.padEnd(decimals, '0')).toString();
+}
+
 // Looks until `found` answers something. How long is the runner's own limit, which names the test.
 export async function until(found) {
   for (;;) {

@@ -13,14 +13,55 @@ async function type(page, text) {
   await page.keyboard.type(text);
 }
 
-test('the first Tab of every page leads past the navigation', async () => {
-  const { page, faults, close } = await open('/console/explain');
-  await page.keyboard.press('Tab');
-  assert.equal(await page.evaluate(() => document.activeElement.className), 'skip');
-  await page.keyboard.press('Enter');
-  assert.equal(await focused(page), 'main');
-  await page.keyboard.press('Tab');
-  assert.equal(await focused(page), 'subject');
+// Each page, and what of it follows its beginning: a field, a link, or a table that can be scrolled.
+const FIRST = [
+  ['/console', '[aria-labelledby="ladder-title"]'],
+  ['/console/pools', '#address'],
+  ['/console/swap', '#input-mint'],
+  ['/console/explain', '#subject'],
+  ['/console/webhooks', '[aria-labelledby="list-title"]'],
+  ['/console/keys', '[aria-labelledby="keys-title"]'],
+  ['/console/usage', '[href="/console/keys"]'],
+];
+
+for (const [path, first] of FIRST) {
+  test(`the first Tab of ${path} leads past the navigation`, async () => {
+    const { page, faults, close } = await open(path);
+    await page.keyboard.press('Tab');
+    assert.equal(await page.evaluate(() => document.activeElement.className), 'skip');
+    await page.keyboard.press('Enter');
+    assert.equal(await focused(page), 'main');
+    await page.keyboard.press('Tab');
+    assert.ok(await page.evaluate((selector) => document.activeElement.matches(`main ${selector}`), first), `${path}: not ${first}`);
+    assert.deepEqual(faults, []);
+    await close();
+  });
+}
+
+test('every page of the console is among those that are entered by Tab', async () => {
+  const { page, faults, close } = await open('/console');
+  const pages = await page.locator('nav a').evaluateAll((links) => links.map(({ pathname }) => pathname));
+  assert.deepEqual(pages.filter((path) => path.startsWith('/console')), FIRST.map(([path]) => path));
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test('every table of the overview is reached, and scrolled on a narrow screen, and keeps its place while it is read again', async () => {
+  const { page, faults, close } = await open('/console', { width: 360 });
+  for (const table of ['ladder', 'servers', 'requests', 'calls']) {
+    await page.locator(`#${table} tbody td`).first().waitFor();
+    await tabTo(page, `[aria-labelledby="${table}-title"]`);
+  }
+  await page.locator('#theme').focus();
+  await tabTo(page, '[aria-labelledby="requests-title"]');
+  await page.keyboard.press('ArrowRight');
+  const scrolled = () => page.evaluate(() => document.activeElement.scrollLeft);
+  await until(async () => (await scrolled()) > 0);
+  // It is read again every few seconds, under who reads it.
+  const cell = await page.locator('#requests tbody td').first().elementHandle();
+  await until(() => cell.evaluate((node) => !node.isConnected));
+  assert.ok((await scrolled()) > 0);
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute('aria-labelledby')), 'requests-title');
   assert.deepEqual(faults, []);
   await close();
 });

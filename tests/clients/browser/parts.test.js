@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { open, swap } from './browser.js';
+import { open, readFacts, swap } from './browser.js';
 
 const { SLUICE_MINT_SOL: SOL, SLUICE_MINT_USDL: USDL, SLUICE_MINT_LEVY: LEVY } = process.env;
 
@@ -22,29 +22,6 @@ test('the pools of a mint are found by it, as the API lists them', async () => {
   const pairs = await page.locator('#found tbody td:nth-child(2)').allTextContents();
   for (const pair of pairs) assert.ok(pair.includes(USDL.slice(0, 6)), pair);
   assert.deepEqual(faults, []);
-  await close();
-});
-
-test('the price of a pool is plotted as it moves', async () => {
-  const { page, faults, close } = await open('/console/pools');
-  const { pools } = await json(page.request.get(`/v1/pools?mint=${SOL}`));
-  const { pool } = pools.find(({ tokens }) => tokens.some(({ mint }) => mint === USDL));
-  await page.locator('#address').fill(pool);
-  await page.keyboard.press('Enter');
-  await page.waitForFunction(() => document.querySelectorAll('#found tbody tr').length === 1);
-  await page.locator('#found tbody button').click();
-  await page.locator('#live', { hasText: 'as of slot' }).waitFor();
-  await page.locator('#history svg').waitFor();
-  assert.equal(await page.locator('#history polyline').count(), 0, 'one price is no line');
-  // A quote follows for each slot in which it changed: somebody swaps.
-  const other = await open('/console/swap');
-  await swap(other.page);
-  await page.locator('#history polyline').waitFor();
-  const points = (await page.locator('#history polyline').getAttribute('points')).split(' ');
-  assert.ok(points.length >= 2, points.join(' '));
-  assert.notEqual(points[0].split(',')[1], points.at(-1).split(',')[1], 'the price has moved');
-  assert.deepEqual([...faults, ...other.faults], []);
-  await other.close();
   await close();
 });
 
@@ -125,14 +102,70 @@ test('where the market is behind for a moment, the price of a pool is asked for 
   await close();
 });
 
+const [AMOUNT, PRIORITY] = ['500000000', '10000'];
+
+// A swap of half a SOL by the demo wallet: the body that it was asked for with, the answer, and who signs.
+async function build(page) {
+  const { publicKey } = await json(page.request.get('/console/demo-wallet'));
+  const query = new URLSearchParams({ inputMint: SOL, outputMint: USDL, amount: AMOUNT });
+  const { quote } = await json(page.request.get(`/v1/quote?${query}`));
+  const asked = { quote, userPublicKey: publicKey, swapMode: 'ExactIn', priorityFeeLamports: PRIORITY, transactionVersion: 0 };
+  const built = await json(page.request.post('/v1/swap/transaction', { data: asked }));
+  return { built, request: { ...asked, quote: built.quote }, publicKey };
+}
+
+// What a signature costs, lamports.
+const BASE_FEE = '5000';
+
+test('what a transaction can cost is shown, and takes what was asked for', async () => {
+  const { page, faults, close } = await open('/console/explain');
+  const { built, publicKey } = await build(page);
+  await page.locator('#subject').fill(built.transaction);
+  await page.locator('#ask button').click();
+  await page.locator('#explanation li').first().waitFor();
+  const shown = await readFacts(page, '#explanation > dl');
+  const { costs } = await json(page.request.post('/v1/transactions/explain', { data: { transaction: built.transaction } }));
+  assert.deepEqual([shown['base fee, lamports'], costs.baseFeeLamportsString, built.costs.baseFeeLamportsString], [BASE_FEE, BASE_FEE, BASE_FEE]);
+  const priority = shown['priority fee at most, lamports'];
+  assert.equal(priority, costs.priorityFeeLamportsString);
+  assert.ok(BigInt(priority) > 0n && BigInt(priority) <= BigInt(PRIORITY), priority);
+  assert.equal(shown['compute unit limit'], String(costs.computeUnitLimit));
+  assert.ok(costs.computeUnitLimit > 0);
+  const spends = await page.locator('#explanation > dl dd', { hasText: 'smallest units' }).locator('li').allTextContents();
+  assert.equal(spends.length, costs.spends.length);
+  for (const [index, { amountString, asset, mint, from, instruction }] of costs.spends.entries()) {
+    for (const part of [`instruction ${instruction + 1}: ${amountString} `, asset === 'lamports' ? 'lamports' : (mint ?? 'a token'), `from ${from ?? 'an account'}`]) {
+      assert.ok(spends[index].includes(part), `${spends[index]}: no ${part}`);
+    }
+  }
+  // SOL is wrapped first, and then swapped.
+  assert.ok(spends.some((spend) => spend.includes(`: ${AMOUNT} lamports from ${publicKey}`)), spends.join('; '));
+  assert.ok(spends.some((spend) => spend.includes(`: ${AMOUNT} of ${SOL}, smallest units,`)), spends.join('; '));
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test('what a transaction has cost is shown by its signature', async () => {
+  const { page, faults, close } = await open('/console/swap');
+  await swap(page);
+  const signature = await page.locator('#outcome a').textContent();
+  await page.locator('#outcome a').click();
+  await page.locator('#explanation h3', { hasText: 'What became of it' }).waitFor();
+  const { execution, costs } = await json(page.request.post('/v1/transactions/explain', { data: { signature } }));
+  const became = await page.locator('#explanation > dl').nth(1).evaluate((list) => [...list.querySelectorAll('dd')].map(({ textContent }) => textContent));
+  assert.deepEqual([became[0], became[1], became[3], became[4]], ['succeeded', String(execution.slot), execution.feeLamportsString, String(execution.computeUnits)]);
+  const shown = await readFacts(page, '#explanation > dl');
+  assert.equal(shown.signature, signature);
+  // What is charged for priority is known before it lands: the limit is paid for, and not what was used of it.
+  assert.equal(BigInt(became[3]), BigInt(shown['base fee, lamports']) + BigInt(shown['priority fee at most, lamports']));
+  assert.ok(execution.computeUnits > 0 && execution.computeUnits <= costs.computeUnitLimit);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test('a transaction is compared with the body that it was asked for with', async () => {
   const { page, faults, close } = await open('/console/explain');
-  const { publicKey } = await json(page.request.get('/console/demo-wallet'));
-  const query = new URLSearchParams({ inputMint: SOL, outputMint: USDL, amount: '500000000' });
-  const { quote } = await json(page.request.get(`/v1/quote?${query}`));
-  const asked = { quote, userPublicKey: publicKey, swapMode: 'ExactIn', priorityFeeLamports: '10000', transactionVersion: 0 };
-  const built = await json(page.request.post('/v1/swap/transaction', { data: asked }));
-  const request = { ...asked, quote: built.quote };
+  const { built, request } = await build(page);
   const explain = async (body) => {
     await page.locator('#request').fill(body);
     await page.locator('#ask button').click();

@@ -4,12 +4,20 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { assertSound, explainSample, open, quoteAndBuild, WIDTHS } from './browser.js';
+import { assertSound, assertSoundInEveryForm, explainSample, open, quoteAndBuild, swap, WIDTHS } from './browser.js';
 
 const PAGES = ['/console', '/console/pools', '/console/swap', '/console/explain', '/console/webhooks', '/console/keys', '/console/usage', '/console/sign-in', '/docs'];
 
 // The folder for a picture of each page in each form; none are taken without one.
 const PICTURES = process.env.SLUICE_SCREENSHOTS;
+
+// Opens a pool and waits for all that is drawn of it.
+async function openPool(page) {
+  await page.locator('#found tbody button').first().click();
+  await page.locator('#live', { hasText: 'as of slot' }).waitFor();
+  // A flat line has no height, so it counts as hidden.
+  for (const plot of ['#history', '#impact']) await page.locator(`${plot} polyline`).first().waitFor({ state: 'attached' });
+}
 
 for (const scheme of ['light', 'dark']) {
   for (const width of WIDTHS) {
@@ -17,7 +25,7 @@ for (const scheme of ['light', 'dark']) {
       test(`${path} is sound: ${scheme}, ${width} px`, async () => {
         const { page, faults, close } = await open(path, { scheme, width });
         await page.locator('h1').waitFor();
-        if (path === '/console/pools') await page.locator('#found tbody button').first().click();
+        if (path === '/console/pools') await openPool(page);
         if (path === '/console/webhooks') await page.locator('#new').click();
         if (path === '/console/swap') await quoteAndBuild(page);
         if (path === '/console/explain') await explainSample(page);
@@ -31,3 +39,16 @@ for (const scheme of ['light', 'dark']) {
     }
   }
 }
+
+test('a swap on its way is sound, and so is what became of it', async () => {
+  const { page, faults, close } = await open('/console/swap');
+  await swap(page);
+  assert.ok(await page.locator('#sent').isVisible());
+  await assertSoundInEveryForm(page);
+  await page.locator('#outcome a').click();
+  await page.locator('#explanation h3', { hasText: 'What became of it' }).waitFor();
+  await page.locator('#explanation summary', { hasText: 'Logs' }).click();
+  await assertSoundInEveryForm(page);
+  assert.deepEqual(faults, []);
+  await close();
+});

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { assertSoundInEveryForm, open, press, swap, until } from './browser.js';
+import { assertSoundInEveryForm, open, press, readFacts, swap, until } from './browser.js';
 import { isSigned, receive, REFUSAL } from './receiver.js';
 
 const json = async (answer) => (await answer).json();
@@ -109,4 +109,52 @@ test('deliveries show what was sent beside what was answered, and those chosen a
   assert.deepEqual(faults, []);
   await close();
   receiver.close();
+});
+
+// Asks for a dry run of the webhook that is shown, and answers what is shown of it once it is done.
+async function dryRun(page, slots) {
+  await page.locator('#dry-run-slots').fill(String(slots));
+  await page.locator('#dry-run-slots').press('Enter');
+  await page.locator('#dry-run-facts', { hasText: 'statedone' }).waitFor({ timeout: 60_000 });
+  const samples = await page.locator('#dry-run-samples pre').allTextContents();
+  return { shown: await readFacts(page, '#dry-run-facts'), samples: samples.map((sample) => JSON.parse(sample)) };
+}
+
+test('a dry run says what a filter would have matched', async (t) => {
+  const receiver = await receive();
+  t.after(receiver.close);
+  const { page, faults, close } = await open('/console/explain');
+  const { api } = await openWebhook(page, { url: receiver.url, events: ['transaction'], filters: { programs: [process.env.SLUICE_GUARD] } });
+  await until(async () => (await json(page.request.get(api))).status.filter.inForceSlot !== null);
+  await page.goto('/console/swap');
+  await swap(page);
+  // What was told of is read.
+  const told = await until(async () => (await json(page.request.get(`${api}/deliveries?limit=1`))).deliveries[0]);
+  const { slot } = await json(page.request.get('/health/ready'));
+  await page.goto('/console/webhooks');
+  await page.locator('#list button', { hasText: api.split('/').at(-1) }).press('Enter');
+  const { shown, samples } = await dryRun(page, Math.min(1000, slot - told.slot + 20));
+  const run = await json(page.request.get(`${api}/dry-run`));
+  assert.ok(run.matched > 0, JSON.stringify(run));
+  assert.equal(shown['messages that they would have caused'], String(run.matched));
+  assert.equal(shown.slots, `${run.fromSlot} to ${run.toSlot}, read before ${run.nextSlot}`);
+  assert.ok(run.fromSlot <= told.slot && told.slot <= run.toSlot, `${told.slot}, of ${shown.slots}`);
+  const { body } = await json(page.request.get(`${api}/messages/${told.id}`));
+  assert.equal(samples.length, run.samples.length);
+  const sample = samples.find(({ data }) => data.signature === body.data.signature);
+  assert.deepEqual([sample.type, sample.slot, sample.sequence], ['transaction', told.slot, 0]);
+  await remove(page, api);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test('a dry run of what no transaction names finds nothing', async () => {
+  const { page, faults, close } = await open('/console/explain');
+  const { api } = await openWebhook(page, { url: 'https://example.com/dry-run', events: ['transaction'], filters: { programs: ['11111111111111111111111111111112'] } });
+  const { shown, samples } = await dryRun(page, 50);
+  assert.equal(shown['messages that they would have caused'], '0');
+  assert.deepEqual(samples, []);
+  await remove(page, api);
+  assert.deepEqual(faults, []);
+  await close();
 });
