@@ -170,7 +170,7 @@ enum Task {
         after_help = "Examples:\n  cargo xtask chaos --kills 50 --store sqlite\n  cargo xtask chaos --disasters power-loss,full-disk --seed 7"
     )]
     Chaos {
-        /// How many kills, shared among the databases.
+        /// How many kills on each database.
         #[arg(long, default_value_t = 200)]
         kills: u32,
         /// The same seed plays the same chain and draws the same kills.
@@ -180,7 +180,7 @@ enum Task {
         #[arg(long, value_enum, default_value_t = trial::Store::Both)]
         store: trial::Store,
         /// What befalls them between the kills, in this order, separated by commas: power-loss, partition, stopped, full-disk,
-        /// clock-jump, failover; all of them when none is named.
+        /// clock-jump, failover, pooler; all of them when none is named.
         #[arg(long, value_delimiter = ',')]
         disasters: Vec<String>,
     },

@@ -90,10 +90,10 @@ pub fn chaos(
     }
     let wording = Wording {
         what: &format!(
-            "Killing what indexes, delivers and stores, {kills} times, drawn by seed {seed}"
+            "Killing what indexes, delivers and stores, {kills} times on each database, drawn by seed {seed}"
         ),
         why: "whatever dies when, no webhook may miss an event, or get two messages under one id",
-        takes: "8 minutes for 200",
+        takes: "8 minutes for 100",
         failure: "something was lost or emitted wrongly; what it was is above",
     };
     conduct(repo, "chaos", &wording, chaos, seed)

@@ -11,7 +11,8 @@ use tokio::time::Instant;
 
 use super::{error::SnapshotError, part::Part};
 
-/// Pause before asking again a node that has not reached the slot yet: half a slot.
+/// Pause before asking again a node that has not reached the slot yet: no longer than the shortest slots that clusters plan, and
+/// few calls to a node that is behind for long.
 const NOT_REACHED_PAUSE: Duration = Duration::from_millis(200);
 
 /// Time in which a node must reach the slot, without an answer to any other call: 30 seconds, the delay after which

@@ -16,7 +16,7 @@ const DRAINING: Duration = Duration::from_secs(10 * 60);
 /// Kills indexers, dispatchers and databases while receivers misbehave, and looks whether anything is lost.
 #[derive(Parser)]
 struct Arguments {
-    /// How many kills, shared among the databases.
+    /// How many kills on each database.
     #[arg(long, default_value_t = 200)]
     kills: u32,
     /// The same seed plays the same chain, answers alike and draws the same kills.
@@ -84,14 +84,11 @@ async fn all(arguments: &Arguments) -> anyhow::Result<bool> {
         Which::Postgres => &[Kind::Postgres],
         Which::Both => &Kind::ALL,
     };
-    let share = arguments
-        .kills
-        .div_ceil(u32::try_from(kinds.len()).unwrap_or(u32::MAX));
     let mut reports = Vec::new();
     for kind in kinds {
         let plan = Plan {
             kind: *kind,
-            kills: share,
+            kills: arguments.kills,
             disasters: arguments.disasters.clone(),
             seed: arguments.seed,
             draining: DRAINING,
