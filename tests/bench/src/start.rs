@@ -43,6 +43,7 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     let chain = Population {
         pools: POOLS,
         per_pair: 1,
+        quote_tokens: 1,
     };
     let node = RpcNode::holding(chain.accounts(SLOT)).await?;
     node.reach(SLOT);

@@ -56,6 +56,7 @@ pub fn watch() -> anyhow::Result<()> {
     let chain = Population {
         pools: 1_000,
         per_pair: 1,
+        quote_tokens: 1,
     };
     let mut replay = Replay::begin(SLOT, chain.accounts(SLOT));
     play_slot(&mut replay, SLOT, 0..0)?;

@@ -48,6 +48,7 @@ const TIMED_PIECE: usize = 15;
 const CHAIN: Population = Population {
     pools: POOLS,
     per_pair: 4,
+    quote_tokens: 1,
 };
 
 /// What updates cost.

@@ -36,7 +36,7 @@ fn address(role: Role, number: u64) -> Pubkey {
     Pubkey::from(hash)
 }
 
-/// A chain of this many pools. Every pool pairs a token of its own with the quote token, which is how most pools of the
+/// A chain of this many pools. Every token has pools with each of the quote tokens and no others, which is how most pools of the
 /// exchange are.
 #[derive(Clone, Copy, Debug)]
 pub struct Population {
@@ -44,15 +44,24 @@ pub struct Population {
     pub pools: u64,
     /// Pools that share both mints.
     pub per_pair: u64,
+    /// Tokens with which all others are paired: most of the exchange's are with one, wrapped SOL.
+    pub quote_tokens: u64,
 }
 
 impl Population {
     /// The mints of a pool, in the pool's order.
     #[must_use]
     pub fn mints(&self, pool: u64) -> PerToken<Pubkey> {
-        let own = address(Role::Mint, pool / self.per_pair + 1);
-        let common = address(Role::Mint, 0);
-        PerToken::new(own.min(common), own.max(common))
+        let own = self.token(pool);
+        let quote_token = address(Role::Mint, pool / self.per_pair % self.quote_tokens);
+        PerToken::new(own.min(quote_token), own.max(quote_token))
+    }
+
+    /// The one of the mints of a pool that is no quote token.
+    #[must_use]
+    pub fn token(&self, pool: u64) -> Pubkey {
+        let number = pool / (self.per_pair * self.quote_tokens);
+        address(Role::Mint, self.quote_tokens + number)
     }
 
     /// The address of a pool.
@@ -94,7 +103,8 @@ impl Population {
     /// Every account of the exchange, in a slot.
     pub fn accounts(self, slot: u64) -> impl Iterator<Item = RawAccount> {
         let pools = (0..self.pools).flat_map(move |pool| self.swapped(pool, 0));
-        let mints = (0..=self.pools.div_ceil(self.per_pair)).map(|number| {
+        let tokens = self.pools.div_ceil(self.per_pair * self.quote_tokens);
+        let mints = (0..self.quote_tokens + tokens).map(|number| {
             let data = Mint::plain(6, u64::MAX).encode(&ids::AUTHORITY);
             raw(address(Role::Mint, number), TokenProgram::Spl.id(), data)
         });

@@ -71,6 +71,7 @@ const STRIDE: u64 = 7_368_787;
 const CHAIN: Population = Population {
     pools: MANY,
     per_pair: 1,
+    quote_tokens: 1,
 };
 
 /// Measures matching, and the memory of a process that watches many accounts.

@@ -26,6 +26,7 @@ const MOST_WEBHOOKS: u32 = 1_000;
 const CHAIN: Population = Population {
     pools: POOLS,
     per_pair: 4,
+    quote_tokens: 1,
 };
 
 /// The store, and who is owed.

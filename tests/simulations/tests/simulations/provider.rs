@@ -52,7 +52,11 @@ struct World {
 
 impl World {
     async fn of(pools: u64) -> Self {
-        let population = Population { pools, per_pair: 1 };
+        let population = Population {
+            pools,
+            per_pair: 1,
+            quote_tokens: 1,
+        };
         let node = RpcNode::holding(population.accounts(SLOT)).await;
         let node = node.expect("a port is free");
         node.reach(SLOT);
