@@ -91,6 +91,8 @@ struct PendingBatch {
     messages: usize,
     /// The messages whose traces are sent.
     traced: Vec<Traced>,
+    /// When the update came that they are due to.
+    emitted: SystemTime,
     /// When they were written.
     written: SystemTime,
 }
@@ -169,6 +171,7 @@ impl Outbox {
             reservation,
             messages: batch.messages.len(),
             traced: self.traces.chosen(&batch.messages),
+            emitted,
             written,
         })
     }
@@ -198,11 +201,10 @@ impl Outbox {
         let inserted = committed.inserted();
         if inserted > 0 {
             self.metrics.took(Stage::Stored, received.elapsed());
-            let stored = self.clock.now();
             let moments = Moments {
-                emitted: stored.checked_sub(received.elapsed()).unwrap_or(stored),
+                emitted: pending.emitted,
                 written: pending.written,
-                stored,
+                stored: self.clock.now(),
             };
             self.traces.stored(&pending.traced, moments);
         }

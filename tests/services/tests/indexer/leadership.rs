@@ -5,7 +5,8 @@ use std::{
     thread,
 };
 
-use sluice_harness::indexer::{IndexerHarness, send, soon};
+use sluice_geyser::scripted::Connection;
+use sluice_harness::indexer::{Indexer, IndexerHarness, send, soon};
 use sluice_store::{Access, Commitment, DeliveryQuery};
 use sluice_testkit::updates::{freeze_and_confirm, whole};
 use tokio::{
@@ -55,16 +56,9 @@ async fn a_leader_that_is_cut_off_is_followed_and_refused_when_it_is_back() {
     send(&old, freeze_and_confirm(&name, 11)).await;
     let body = second.until_ready(|_, body| body["leads"] == true).await;
     let leads = database_time(harness).await - since;
+    println!("another process leads after {leads} ms");
     assert_eq!(body["standby"], false);
-    let (new, request) = harness.accept().await;
-    assert_eq!(request.from_slot, Some(11));
-    let name = request.slots.expect("asked for");
-    send(&new, whole(&name, 11)).await;
-    send(&new, freeze_and_confirm(&name, 11)).await;
-    second.until_checkpoint(11).await;
-    let writes = database_time(harness).await - since;
-    println!("another process leads after {leads} ms, and has written after {writes} ms");
-    assert!(writes <= TAKE_OVER, "{writes} ms");
+    let (new, name) = write_slot_11(harness, &second, since).await;
 
     link.freeze(false);
     first.until_ready(|_, body| body["standby"] == true).await;
@@ -83,6 +77,25 @@ async fn a_leader_that_is_cut_off_is_followed_and_refused_when_it_is_back() {
     assert_eq!(checkpoint.expect("read"), Some(12));
     soon(first.stop()).await;
     soon(second.stop()).await;
+}
+
+/// Has the new leader read and write slot 11, no later than a take-over may last after `since`, the database's time when the old one
+/// was lost. Returns the new leader's stream, and the name of its slots filter.
+async fn write_slot_11(
+    harness: &mut IndexerHarness,
+    leader: &Indexer,
+    since: i64,
+) -> (Connection, String) {
+    let (stream, request) = harness.accept().await;
+    assert_eq!(request.from_slot, Some(11));
+    let name = request.slots.expect("asked for");
+    send(&stream, whole(&name, 11)).await;
+    send(&stream, freeze_and_confirm(&name, 11)).await;
+    leader.until_checkpoint(11).await;
+    let writes = database_time(harness).await - since;
+    println!("it has written after {writes} ms");
+    assert!(writes <= TAKE_OVER, "{writes} ms");
+    (stream, name)
 }
 
 /// A thread of its own for a process that can stop as a whole, as by a signal: its tasks stand still, and its connections
@@ -139,15 +152,7 @@ async fn a_leader_that_is_stopped_is_followed_and_refused_when_it_goes_on() {
     send(&old, whole(&name, 11)).await;
     send(&old, freeze_and_confirm(&name, 11)).await;
     second.until_ready(|_, body| body["leads"] == true).await;
-    let (new, request) = harness.accept().await;
-    assert_eq!(request.from_slot, Some(11));
-    let name = request.slots.expect("asked for");
-    send(&new, whole(&name, 11)).await;
-    send(&new, freeze_and_confirm(&name, 11)).await;
-    second.until_checkpoint(11).await;
-    let writes = database_time(harness).await - since;
-    println!("another process has written after {writes} ms");
-    assert!(writes <= TAKE_OVER, "{writes} ms");
+    let _served = write_slot_11(harness, &second, since).await;
 
     drop(stopped);
     first.until_ready(|_, body| body["standby"] == true).await;

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use sluice_chain_types::RawAccount;
-use sluice_geyser::scripted::Code;
-use sluice_harness::indexer::{IndexerHarness, send};
+use sluice_geyser::scripted::{Code, Connection};
+use sluice_harness::indexer::{Indexer, IndexerHarness, send};
 use sluice_testkit::{
     rpc_node::RpcNode,
     updates::{content, freeze_and_confirm, key, program, whole},
@@ -22,6 +22,19 @@ on_both!(
 
 const TOO_OLD: &str = "broadcast from 12 is not available, last available: 13";
 
+/// An indexer that has read slot 11 from the stream that is returned, and can read slot 12 from the node.
+async fn read_through_11(harness: &mut IndexerHarness, node: &RpcNode) -> (Indexer, Connection) {
+    node.blocks().add(content(12));
+    harness.backfill_from(node.url());
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
+    indexer.until_checkpoint(10).await;
+    send(&connection, whole(&name, 11)).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
+    indexer.until_checkpoint(11).await;
+    (indexer, connection)
+}
+
 async fn accounts_of_a_watched_program_follow_a_gap_as_they_are_now(mut harness: IndexerHarness) {
     harness.webhook(1).await;
     // Account 1 is closed in the gap, and account 2 comes to the program.
@@ -36,14 +49,7 @@ async fn accounts_of_a_watched_program_follow_a_gap_as_they_are_now(mut harness:
     let listed = json!({ "pubkey": key(2).to_string() });
     let list = json!({ "context": { "slot": 12 }, "value": [listed] });
     node.script("getProgramAccounts", list);
-    node.blocks().add(content(12));
-    harness.backfill_from(node.url());
-    let indexer = harness.start().await;
-    let (connection, name) = harness.listening().await;
-    indexer.until_checkpoint(10).await;
-    send(&connection, whole(&name, 11)).await;
-    send(&connection, freeze_and_confirm(&name, 11)).await;
-    indexer.until_checkpoint(11).await;
+    let (indexer, connection) = read_through_11(&mut harness, &node).await;
 
     harness.server.refuse_next(Code::OutOfRange, TOO_OLD);
     drop(connection);
@@ -76,14 +82,7 @@ async fn a_gap_names_a_program_with_more_accounts_than_follow_it(mut harness: In
     node.reach(12);
     let list = |accounts: Vec<Value>| json!({ "context": { "slot": 12 }, "value": accounts });
     node.script("getProgramAccounts", list(Vec::new()));
-    node.blocks().add(content(12));
-    harness.backfill_from(node.url());
-    let indexer = harness.start().await;
-    let (connection, name) = harness.listening().await;
-    indexer.until_checkpoint(10).await;
-    send(&connection, whole(&name, 11)).await;
-    send(&connection, freeze_and_confirm(&name, 11)).await;
-    indexer.until_checkpoint(11).await;
+    let (indexer, connection) = read_through_11(&mut harness, &node).await;
 
     let listed = (0..MORE).map(|number| {
         let mut address = [200; 32];
