@@ -54,7 +54,12 @@ pub fn check(repo: &Repo, cache: &Cache) -> Result<()> {
     alerts(repo, &step, &promtool)?;
     unit(repo, &step)?;
     container_file(repo, &step, &interpreter)?;
-    compose_file(repo, &step, &interpreter)?;
+    compose_file(
+        repo,
+        &step,
+        &interpreter,
+        &folder(repo).join("container/compose.yaml"),
+    )?;
     scripts(repo, &step, &interpreter)?;
     manifests(repo, &step, &kubectl, &interpreter)?;
     step.done();
@@ -147,13 +152,28 @@ fn container_file(repo: &Repo, step: &Step, interpreter: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Judges a compose file as it is published, which is not the one of the repository.
+pub fn judge_compose_file(repo: &Repo, file: &Path) -> Result<()> {
+    let interpreter = Python::find(repo)?.environment(repo, &checks(repo))?;
+    let step = Step::begin(
+        repo,
+        "compose",
+        "Checking the compose file as it is published",
+        "it names the released image where that of the repository builds one",
+        "1 s",
+    )?;
+    compose_file(repo, &step, &interpreter, file)?;
+    step.done();
+    Ok(())
+}
+
 /// The schema is the one of the format's specification, which the program carries with it; its engine need not run here.
-fn compose_file(repo: &Repo, step: &Step, interpreter: &Path) -> Result<()> {
+fn compose_file(repo: &Repo, step: &Step, interpreter: &Path, file: &Path) -> Result<()> {
     // Through the interpreter: the installed script names the folder that it was installed from.
     let mut judge = command(repo, interpreter);
     judge.args(["-m", "check_jsonschema"]);
     judge.args(["--builtin-schema", "vendor.compose-spec"]);
-    step.run(judge.arg(folder(repo).join("container/compose.yaml")))
+    step.run(judge.arg(file))
 }
 
 /// Scripts that run as root, on machines of others.

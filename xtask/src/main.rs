@@ -228,7 +228,7 @@ enum Task {
     #[command(after_help = "Examples:\n  cargo xtask deployment")]
     Deployment,
     /// Make everything that is published, under target/release-artifacts: program, package, image, bill of materials, clients,
-    /// manifests.
+    /// manifests, alerts, dashboard, compose and container file.
     #[command(
         after_help = "Examples:\n  cargo xtask release\n  cargo xtask release --compare\n  cargo xtask release --check"
     )]
@@ -236,7 +236,7 @@ enum Task {
         /// Build twice, the second time from another folder, and compare the bytes.
         #[arg(long)]
         compare: bool,
-        /// Only check what needs no release build: the bill, the licences, and a package with the program as tests have it.
+        /// Only check what needs no release build: the bill, the licences, the compose file, and a package with the program as tests have it.
         #[arg(long, conflicts_with = "compare")]
         check: bool,
     },
@@ -347,6 +347,21 @@ mod tests {
                 let parsed = Arguments::try_parse_from(words.split(' '));
                 assert!(parsed.is_ok(), "{example}: {:?}", parsed.err());
             }
+        }
+    }
+
+    #[test]
+    fn the_commands_that_the_readme_gives_to_be_pasted_are_taken() {
+        let lines = include_str!("../../README.md").lines();
+        let given: Vec<_> = lines
+            .filter(|line| line.starts_with("cargo xtask "))
+            .collect();
+        assert!(given.len() >= 4, "{given:?}");
+        for line in given {
+            let (command, _) = line.split_once('#').unwrap_or((line, ""));
+            let words = command.split_whitespace().skip(1);
+            let parsed = Arguments::try_parse_from(words);
+            assert!(parsed.is_ok(), "{line}: {:?}", parsed.err());
         }
     }
 }

@@ -1,11 +1,13 @@
 //! `release`: everything that is published, under `target/release-artifacts`.
 //!
 //! The program, the same bytes from any folder; a Debian package and a container image of it; the bill of what is in it, with
-//! the licences; the clients' packages and the Kubernetes manifests. Package and image are tried as their users run them.
+//! the licences; the clients' packages, the Kubernetes manifests, alerts, dashboard, compose and container file. Package and image
+//! are tried as their users run them.
 
 mod bill;
 mod binary;
 mod debian;
+mod deploy;
 mod files;
 mod image;
 mod licences;
@@ -80,20 +82,22 @@ pub fn run(repo: &Repo, compare: bool) -> Result<()> {
     trial::package(repo, &package, &later)?;
     image::build(repo, &program, version, &artifacts)?;
     manifests::pack(repo, version, &time(repo)?, &artifacts)?;
+    deployment::judge_compose_file(repo, &deploy::copy(repo, version, &artifacts)?)?;
     clients::pack(repo, &artifacts)?;
     sums(repo, &artifacts)?;
     println!("==> Wrote {}", repo.shown(&artifacts));
     Ok(())
 }
 
-/// Checks what needs no release build: the bill by its schema, that every part has a licence, and a package with the program as
-/// the tests have it, by Debian's rules and by its use.
+/// Checks what needs no release build: the bill by its schema, that every part has a licence, the compose file as it is published,
+/// and a package with the program as the tests have it, by Debian's rules and by its use.
 pub fn check(repo: &Repo) -> Result<()> {
     // Not emptied: what a release was built with lies there too.
     let scratch = scratch(repo);
     fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
     let parts = Parts::read(repo)?;
     let papers = papers(repo, &parts, &scratch)?;
+    deployment::judge_compose_file(repo, &deploy::copy(repo, &parts.version, &scratch)?)?;
     let program = binary::stripped(repo, &repo.target().join("debug/sluice"), &scratch)?;
     let first = debian::build(repo, &program, &parts.version, &papers, &scratch)?;
     debian::lint(repo, &first)?;

@@ -49,6 +49,17 @@ const EXAMPLES: [(&str, &str); 3] = [
 /// Scripts that dpkg runs.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
+/// Files below `deploy/` of which the package is made.
+#[cfg(test)]
+pub(super) fn sources() -> Vec<String> {
+    let copied = FILES.iter().chain(&EXAMPLES);
+    let copied = copied.filter_map(|(from, _)| from.strip_prefix("deploy/").map(str::to_owned));
+    let control = ["control"].iter().chain(&SCRIPTS);
+    copied
+        .chain(control.map(|name| format!("debian/{name}")))
+        .collect()
+}
+
 /// Builds the package into `folder`.
 pub fn build(
     repo: &Repo,
