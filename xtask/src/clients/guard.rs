@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::node::{self, NodeJs};
-use super::typescript::{COMPILER, TEST_TIMEOUT, counts, script};
+use super::typescript::{COMPILER, TEST_TIMEOUT, counts, noted_npm, script};
 use crate::nextest::Counts;
 use crate::repo::Repo;
 use crate::step::Step;
@@ -35,18 +35,18 @@ pub fn build(repo: &Repo, node: &NodeJs) -> Result<()> {
     Ok(())
 }
 
-/// Holds it to the IDL and to recorded transactions of the service.
+/// Holds it to the IDL and to recorded transactions of the service, and installs what is published of it.
 pub fn test(repo: &Repo) -> Result<Counts> {
     let step = Step::begin(
         repo,
         "guard-client-test",
         "Testing the guard's client",
-        "it must read and write what the service builds, byte for byte",
-        "2 s",
+        "it must read and write what the service builds, byte for byte, and so must the package installed in a clean folder",
+        "5 s",
     )?;
     let mut run = script(repo, &folder(repo));
     run.args(["--test", "--test-reporter=tap", TEST_TIMEOUT, "tests/"]);
-    let lines = step.read(&mut run)?;
+    let lines = step.read(run.env("SLUICE_NPM", noted_npm(repo)?))?;
     step.done();
     counts(&lines)
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use crate::cache::remove;
 use crate::command::{capture, command};
@@ -14,22 +15,11 @@ use crate::workspaces::Workspace;
 /// The published package.
 const PACKAGE: &str = "sluice-client";
 
-/// What a user writes: each part of the client is named once.
-const USER: &str = r#"
-use sluice_client::{Client, Error, webhooks, wire::GetQuoteQuery};
+/// What a user writes: the parts of the client are used once, without the network.
+const USER: &str = include_str!("rust/user.rs");
 
-async fn quote(client: &Client, query: &GetQuoteQuery) -> Result<u64, Error> {
-    Ok(client.get_quote(query).await?.quote.out_amount)
-}
-
-fn main() {
-    let client = Client::new("https://sluice.example").expect("a URL");
-    let query = GetQuoteQuery { amount: u64::MAX, ..GetQuoteQuery::default() };
-    drop(quote(&client, &query));
-    let secrets = webhooks::Secrets::new(["whsec_AAAA"]);
-    println!("{secrets:?}");
-}
-"#;
+/// What a user depends on beside the client, to play its service: of the versions in the lock file.
+const BESIDE: &str = "http = \"1\"\nstandardwebhooks = \"1\"\ntokio = { version = \"1\", features = [\"macros\", \"rt\"] }";
 
 /// As dependencies are built in the root workspace, whose C code is not compiled once more then.
 const PROFILE: &str = "[profile.dev]\ndebug = false";
@@ -57,13 +47,13 @@ pub fn build_examples(repo: &Repo) -> Result<()> {
     Ok(())
 }
 
-/// Packs it and builds a user of it, without the network and with the versions of the lock file.
+/// Packs it, and builds and runs a user of it, without the network and with the versions of the lock file.
 pub fn check(repo: &Repo) -> Result<()> {
     let step = Step::begin(
         repo,
         "rust-client",
-        "Packing the Rust client and building a user of it",
-        "what is published must build where nothing of this repository is",
+        "Packing the Rust client, and building and running a user of it",
+        "what is published must build and work where nothing of this repository is",
         "2 minutes from nothing",
     )?;
     let packed = pack(repo, &step)?;
@@ -95,15 +85,19 @@ fn use_from(repo: &Repo, step: &Step, packed: &Path, folder: &Path) -> Result<()
     fs::create_dir_all(folder.join("src"))
         .with_context(|| format!("cannot create {}", folder.display()))?;
     let mut unpack = command(repo, "tar");
-    step.run(unpack.arg("-xzf").arg(packed).arg("-C").arg(folder))?;
+    // In a package all files have one time, long past, by which cargo would take what it built of an earlier one for fresh.
+    unpack.args(["--touch", "-xzf"]).arg(packed);
+    step.run(unpack.arg("-C").arg(folder))?;
     let name = packed.file_stem().context("the package has a name")?;
     let manifest = format!(
         "[package]\nname = \"user\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\n\
-         {PACKAGE} = {{ path = {:?}, features = [\"axum\"] }}\n\n{PROFILE}\n\n[workspace]\n",
+         {PACKAGE} = {{ path = {:?}, features = [\"axum\"] }}\n{BESIDE}\n\n{PROFILE}\n\n[workspace]\n",
         folder.join(name)
     );
     fs::write(folder.join("Cargo.toml"), manifest)?;
     fs::write(folder.join("src/main.rs"), USER)?;
+    let answer = quoted(&fs::read_to_string(folder.join(name).join("openapi.json"))?)?;
+    fs::write(folder.join("src/answer.json"), answer.to_string())?;
     // The versions that are tested here, without asking a registry for newer ones.
     fs::copy(repo.root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
     let target = std::path::absolute(repo.target())?;
@@ -113,7 +107,12 @@ fn use_from(repo: &Repo, step: &Step, packed: &Path, folder: &Path) -> Result<()
         cargo.env("CARGO_TARGET_DIR", &target);
         cargo
     };
-    step.run(&mut cargo(&["check", "--offline", "--quiet"]))?;
+    let said = capture(&mut cargo(&["run", "--offline", "--quiet"]))?;
+    let out_amount = &answer["quote"]["outAmount"];
+    ensure!(
+        said == format!("quoted {out_amount}\nverified msg_1\nrefused what was altered\n"),
+        "a user of the published client got something else than what its service sent:\n{said}"
+    );
     let tree = capture(&mut cargo(&[
         "tree",
         "--offline",
@@ -132,6 +131,18 @@ fn use_from(repo: &Repo, step: &Step, packed: &Path, folder: &Path) -> Result<()
         found.join(", ")
     );
     Ok(())
+}
+
+/// The answer to a request for a quote, which the package's own document has as an example.
+fn quoted(document: &str) -> Result<Value> {
+    let document: Value = serde_json::from_str(document).context("openapi.json is no JSON")?;
+    let answer = &document["paths"]["/v1/quote"]["get"]["responses"]["200"];
+    let answer = &answer["content"]["application/json"]["example"];
+    ensure!(
+        answer["quote"]["outAmount"].is_u64(),
+        "openapi.json has no example of a quote"
+    );
+    Ok(answer.clone())
 }
 
 /// The package's file.

@@ -63,7 +63,7 @@ pub fn build(repo: &Repo, node: &NodeJs) -> Result<()> {
 /// Checks its types as a caller has them, and runs its tests: of its code, of its size, and of the packed package.
 pub fn test(repo: &Repo) -> Result<Counts> {
     let folder = folder(repo);
-    let npm = fs::read_to_string(installed(repo).join(NPM)).context("the client is not built")?;
+    let npm = noted_npm(repo)?;
     let step = Step::begin(
         repo,
         "typescript-test",
@@ -86,6 +86,11 @@ pub(super) const COMPILER: &str = "node_modules/typescript/lib/tsc.js";
 
 /// Holds the path of the package manager's script.
 const NPM: &str = "bin/npm-script";
+
+/// The path of the package manager's script, as the build of the client noted it.
+pub(super) fn noted_npm(repo: &Repo) -> Result<String> {
+    fs::read_to_string(installed(repo).join(NPM)).context("the TypeScript client is not built")
+}
 
 /// Where its sources are.
 pub(super) fn folder(repo: &Repo) -> PathBuf {
