@@ -7,7 +7,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 pub const ICON: &str = "icon.svg";
 
 /// The files by their names, each with its media type.
-const ASSETS: [(&str, &str, &str); 20] = [
+const ASSETS: [(&str, &str, &str); 21] = [
     ("console.css", STYLE, include_str!("console.css")),
     ("page.js", SCRIPT, include_str!("page.js")),
     ("overview.js", SCRIPT, include_str!("overview.js")),
@@ -17,6 +17,7 @@ const ASSETS: [(&str, &str, &str); 20] = [
     ("swap.js", SCRIPT, include_str!("swap.js")),
     ("explain.js", SCRIPT, include_str!("explain.js")),
     ("explanation.js", SCRIPT, include_str!("explanation.js")),
+    ("shape.js", SCRIPT, include_str!("shape.js")),
     ("wallets.js", SCRIPT, include_str!("wallets.js")),
     ("webhooks.js", SCRIPT, include_str!("webhooks.js")),
     ("conditions.js", SCRIPT, include_str!("conditions.js")),

@@ -8,8 +8,12 @@ const EVERY_MS = 3000;
 // Webhooks are asked about at every tenth look: each is a request of its own, and their owner has a limit.
 const OWNED_EVERY = 10;
 
-// Webhooks whose endpoints are looked at, the oldest of them: those the API lists first.
-const MOST_WEBHOOKS = '20';
+// Pages of webhooks that are read, and webhooks in each: more would be a part of their owner's limit of requests that is felt.
+const MOST_PAGES = 5;
+const WEBHOOKS_IN_A_PAGE = 100;
+
+// Webhooks with failing endpoints that are asked why, each by a request of its own.
+const MOST_ASKED = 10;
 
 // The rungs of the ladder of commitments, from the newest slot down.
 const RUNGS = [
@@ -53,12 +57,35 @@ async function lastError({ id }) {
   return newest?.error ?? null;
 }
 
+// The caller's webhooks, page by page, and whether there are more.
+async function listed() {
+  const webhooks = [];
+  let cursor = null;
+  for (let page = 0; page < MOST_PAGES && (page === 0 || cursor !== null); page += 1) {
+    const query = new URLSearchParams({ limit: WEBHOOKS_IN_A_PAGE, ...(cursor === null ? {} : { cursor }) });
+    const answer = await call(`/api/webhooks?${query}`);
+    webhooks.push(...answer.webhooks);
+    cursor = answer.nextCursor;
+  }
+  return { webhooks, isCut: cursor !== null };
+}
+
+// Why endpoints fail, of those whose last attempt did.
+async function askWhy(webhooks) {
+  const failing = webhooks.filter(({ active, status }) => active && status.endpoint.failures > 0);
+  for (const [at, webhook] of failing.entries()) {
+    const { failures, failingSince } = webhook.status.endpoint;
+    webhook.lastError = at < MOST_ASKED ? await lastError(webhook) : `${failures} attempts in a row since ${failingSince}`;
+  }
+}
+
 // The caller's webhooks and quotas. A database that fails is a reason by itself, and hides nothing else.
 async function ask() {
   try {
-    const [{ webhooks }, usage] = [await call(`/api/webhooks?limit=${MOST_WEBHOOKS}`), await call('/api/usage')];
-    for (const webhook of webhooks) if (webhook.active) webhook.lastError = await lastError(webhook);
-    owned = { webhooks, usage };
+    const { webhooks, isCut } = await listed();
+    await askWhy(webhooks);
+    owned = { webhooks, usage: await call('/api/usage') };
+    byId('looked').textContent = isCut ? `Of the webhooks the oldest ${webhooks.length} were looked at; there are more, on the page Webhooks.` : '';
   } catch (error) {
     if (error instanceof Problem && error.status === 401) throw error;
     owned = { webhooks: null, usage: null };

@@ -1,6 +1,10 @@
 //! Tests of the console's pages: what they load, what they name, who may see them.
 
-use std::{collections::BTreeSet, net::SocketAddr, num::NonZeroU32};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+    num::NonZeroU32,
+};
 
 use axum::{body::Body, http::Request};
 use http_body_util::BodyExt;
@@ -193,21 +197,42 @@ fn no_script_names_another_host_or_reads_text_as_html() {
     }
 }
 
-/// The texts of a script and of those that it imports.
-fn with_imports(script: &str) -> Vec<&'static str> {
+/// Most bytes of a page's scripts, with what they import and as they are sent: a third of a second where a telephone has 1 Mbit/s.
+/// A page that needs more should show less; a framework alone would be more.
+const MOST_OF_A_PAGE: usize = 40_000;
+
+/// Most bytes of the scripts of all pages, which every binary carries: some 2,000 lines, which one person can still read in a sitting,
+/// as nobody reads what a framework brings.
+const MOST_OF_ALL: usize = 110_000;
+
+/// A script and those that it imports, by their names, with their texts.
+fn with_imports(script: &str) -> BTreeMap<&str, &'static str> {
     let (_, text) = assets::find(script).expect("a script");
     let imported = text.split("from './").skip(1);
     let imported = imported.filter_map(|rest| rest.split('\'').next());
-    let mut all = vec![text];
+    let mut all = BTreeMap::from([(script, text)]);
     all.extend(imported.flat_map(with_imports));
     all
+}
+
+#[test]
+fn the_scripts_of_a_page_and_of_all_pages_stay_small() {
+    for page in &PAGES {
+        let mut scripts = with_imports(page.script);
+        scripts.extend(with_imports("page.js"));
+        let bytes: usize = scripts.values().map(|text| text.len()).sum();
+        assert!(bytes <= MOST_OF_A_PAGE, "{}: {bytes} bytes", page.path);
+    }
+    let scripts = assets::all().filter(|(name, _)| name.ends_with(".js"));
+    let bytes: usize = scripts.map(|(_, text)| text.len()).sum();
+    assert!(bytes <= MOST_OF_ALL, "{bytes} bytes");
 }
 
 #[test]
 fn every_place_that_a_script_fills_is_in_its_page() {
     for page in &PAGES {
         let layout = include_str!("layout.html");
-        for script in with_imports(page.script) {
+        for script in with_imports(page.script).into_values() {
             for rest in script.split("byId('").skip(1) {
                 let id = rest.split('\'').next().expect("an end");
                 let place = format!(" id=\"{id}\"");
