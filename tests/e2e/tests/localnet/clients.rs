@@ -1,4 +1,4 @@
-//! Integrators' own tools against one localnet, in JavaScript and Python, and the examples of our clients.
+//! Integrators' own tools against a localnet, in JavaScript and Python, the examples of our clients, and the console in a browser.
 //!
 //! They swap with the libraries that people use and check webhooks with the scheme's official ones, and a fuzzer takes
 //! the API by its own description.
@@ -47,22 +47,41 @@ struct Suite {
 #[tokio::test]
 async fn clients_swap_and_verify() -> anyhow::Result<()> {
     let folders = Folders::of_the_repository();
-    let (suites, with_keys) = (suites(&folders)?, suite_with_keys(&folders)?);
+    let suites = suites(&folders)?;
     let net = TestNet::start().await?;
     folders.check_addresses(&net.net.scene)?;
-    let mut failed = Vec::new();
     // One after the other: they share a wallet, whose balances each of them measures.
-    for suite in &suites {
-        failed.extend(suite.judge(&net.net, &folders).await);
-    }
+    let mut failed = judge_all(&suites, &net.net, &folders).await;
     println!("==> Rust: sluice-client");
     let begun = Instant::now();
     if let Err(error) = rust_examples::judge(&net.net).await {
         failed.push(format!("Rust: sluice-client: {error:#}"));
     }
     println!("==> it took {:.1} s", begun.elapsed().as_secs_f64());
-    // Last: it makes the first key, and from then on nobody is answered without one.
-    failed.extend(with_keys.judge(&net.net, &folders).await);
+    end(net, &failed).await
+}
+
+/// On a localnet of its own, so that it runs beside the others.
+#[tokio::test]
+async fn the_console_is_used_in_a_browser() -> anyhow::Result<()> {
+    let folders = Folders::of_the_repository();
+    let suites = suites_in_a_browser(&folders)?;
+    let net = TestNet::start().await?;
+    let failed = judge_all(&suites, &net.net, &folders).await;
+    end(net, &failed).await
+}
+
+/// What failed of these suites, one after the other.
+async fn judge_all(suites: &[Suite], net: &Localnet, folders: &Folders) -> Vec<String> {
+    let mut failed = Vec::new();
+    for suite in suites {
+        failed.extend(suite.judge(net, folders).await);
+    }
+    failed
+}
+
+/// Stops the localnet, and fails with what failed on it.
+async fn end(net: TestNet, failed: &[String]) -> anyhow::Result<()> {
     if !failed.is_empty() {
         eprintln!("==> Sluice's log\n{}", net.sluice_log()?);
     }
@@ -122,7 +141,6 @@ impl Folders {
 
 fn suites(folders: &Folders) -> anyhow::Result<Vec<Suite>> {
     let node = folders.suites.join("node");
-    let browser = folders.suites.join("browser");
     let examples = folders.typescript.join("examples");
     let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
     // Through the interpreter: the installed script names the folder that it was installed from.
@@ -133,12 +151,6 @@ fn suites(folders: &Folders) -> anyhow::Result<Vec<Suite>> {
             name: "JavaScript: @solana/web3.js, @solana/kit, standardwebhooks",
             arguments: javascript_tests(&node)?,
             folder: node,
-            program: folders.tool("bin/node")?,
-        },
-        Suite {
-            name: "Chromium: the console and the reference",
-            arguments: javascript_tests(&browser)?,
-            folder: browser,
             program: folders.tool("bin/node")?,
         },
         Suite {
@@ -168,15 +180,22 @@ fn suites(folders: &Folders) -> anyhow::Result<Vec<Suite>> {
     ])
 }
 
-/// The console where a key is needed.
-fn suite_with_keys(folders: &Folders) -> anyhow::Result<Suite> {
-    let folder = folders.suites.join("browser/keys");
-    Ok(Suite {
-        name: "Chromium: the console with keys",
-        arguments: javascript_tests(&folder)?,
-        folder,
-        program: folders.tool("bin/node")?,
-    })
+/// The console without keys and then with one: from the first key on nobody is answered without.
+fn suites_in_a_browser(folders: &Folders) -> anyhow::Result<[Suite; 2]> {
+    let suite = |name, folder: PathBuf| {
+        anyhow::Ok(Suite {
+            name,
+            arguments: javascript_tests(&folder)?,
+            folder,
+            program: folders.tool("bin/node")?,
+        })
+    };
+    let browser = folders.suites.join("browser");
+    let keys = browser.join("keys");
+    Ok([
+        suite("Chromium: the console and the reference", browser)?,
+        suite("Chromium: the console with keys", keys)?,
+    ])
 }
 
 /// What Node is given to run the tests of a folder.
