@@ -1,4 +1,5 @@
-//! Transport: a PostgreSQL server of its own certificate is reached encrypted and verified, or not at all.
+//! Transport: a PostgreSQL server of its own certificate is reached encrypted and verified, or not at all, and a peer that
+//! dies without a word is noticed.
 
 use std::{
     env, fs,
@@ -6,6 +7,7 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::PathBuf,
     process::Command,
+    time::{Duration, Instant},
 };
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
@@ -22,6 +24,25 @@ const URL_OF_CHILD: &str = "SLUICE_TEST_TRANSPORT_URL";
 /// Who of the sessions of this database is encrypted.
 const ENCRYPTED: &str = "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
     WHERE datname = current_database() AND pid <> pg_backend_pid()";
+
+/// The kernel's tables of TCP sockets.
+const SOCKETS: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
+
+/// Columns of such a table after the number of the line: this end, the other end, the state, the queues, and the timer.
+const LOCAL: usize = 1;
+const STATE: usize = 3;
+const TIMER: usize = 5;
+
+/// The state of a connection that both ends hold, and the timer that waits to ask for a sign of life.
+const ESTABLISHED: &str = "01";
+const KEEPALIVE: &str = "02";
+
+/// Within seconds: the kernel counts a timer in hundredths of one.
+const SOON: u64 = 300;
+
+/// How long the sockets may take to come to rest, and the pause between two looks at them.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A server, and the root certificates of its authority and of another one.
 struct Stage {
@@ -148,4 +169,48 @@ async fn a_server_is_reached_encrypted_and_verified_or_not_at_all() {
         "{}",
         String::from_utf8_lossy(&child.stdout)
     );
+}
+
+/// By the kernel's own tables, since what a session asks for is not what its socket does where the two differ.
+#[tokio::test]
+async fn the_server_asks_a_silent_session_for_a_sign_of_life_within_seconds() {
+    let stage = Stage::set();
+    stage.cluster.create_database("own").await.expect("creates");
+    let store = stage.opens("localhost", "sslmode=require").await;
+    let store = store.expect("is reached");
+    let leads = store.try_acquire_leadership().await.expect("is answered");
+    assert!(leads.is_some());
+
+    // A socket whose last bytes are not acknowledged yet waits for that first.
+    let begun = Instant::now();
+    let mut asked_in = keepalives_of(stage.port);
+    while begun.elapsed() < PATIENCE && asked_in.iter().any(|ticks| *ticks > SOON) {
+        tokio::time::sleep(PAUSE).await;
+        asked_in = keepalives_of(stage.port);
+    }
+
+    assert!(
+        asked_in.len() >= 2,
+        "the leader's and the pool's: {asked_in:?}"
+    );
+    assert!(
+        asked_in.iter().all(|ticks| *ticks <= SOON),
+        "{asked_in:?} hundredths of a second"
+    );
+}
+
+/// When each connection that a server holds on this port asks for a sign of life, hundredths of a second from now: never, where that is
+/// not what it waits for.
+fn keepalives_of(port: u16) -> Vec<u64> {
+    let port = format!(":{port:04X}");
+    let tables = SOCKETS.map(|table| fs::read_to_string(table).unwrap_or_default());
+    let lines = tables.iter().flat_map(|table| table.lines());
+    lines
+        .map(|line| line.split_ascii_whitespace().collect::<Vec<_>>())
+        .filter(|columns| columns[LOCAL].ends_with(&port) && columns[STATE] == ESTABLISHED)
+        .map(|columns| match columns[TIMER].split_once(':') {
+            Some((KEEPALIVE, ticks)) => u64::from_str_radix(ticks, 16).expect("a number"),
+            _ => u64::MAX,
+        })
+        .collect()
 }
