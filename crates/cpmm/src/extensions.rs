@@ -34,6 +34,11 @@ const NAMES: [&str; 29] = [
     "PermissionedBurn",
 ];
 
+/// Record types of the extensions that a transfer looks for in a mint: its fee, its permanent delegate, its hook.
+pub(crate) const TRANSFER_FEE_CONFIG: u16 = 1;
+pub(crate) const PERMANENT_DELEGATE: u16 = 12;
+pub(crate) const TRANSFER_HOOK: u16 = 14;
+
 /// The name of an extension; `None` of one that is younger than this list.
 #[must_use]
 pub fn extension_name(kind: u16) -> Option<&'static str> {

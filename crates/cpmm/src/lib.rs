@@ -24,6 +24,7 @@ pub mod fixtures;
 pub mod ids;
 pub mod instruction;
 mod operands;
+mod passed_records;
 mod quote;
 mod refusal;
 mod token;
@@ -43,6 +44,7 @@ pub use exchange_error::exchange_error;
 pub use exchange_ids::{ExchangeIds, NotAnAddress};
 pub use extensions::{MintExtensions, extension_name};
 pub use operands::SwapOperands;
+pub use passed_records::PassedRecords;
 pub use quote::{Clock, Direction, ExactInQuote, PoolSnapshot, minimum_out};
 pub use refusal::Refusal;
 pub use token::{

@@ -8,8 +8,9 @@ use solana_pubkey::Pubkey;
 
 use crate::{
     bytes::{DecodeError, Reader, Writer},
-    extensions::MintExtensions,
+    extensions::{MintExtensions, TRANSFER_FEE_CONFIG, TRANSFER_HOOK},
     ids,
+    passed_records::{PassedRecords, Searches},
     transfer_fee::{TransferFee, TransferFeeConfig},
 };
 
@@ -25,12 +26,10 @@ const ACCOUNT_TYPE_TOKEN_ACCOUNT: u8 = 2;
 
 /// Types of type-length-value records.
 const EXTENSION_UNINITIALIZED: u16 = 0;
-const EXTENSION_TRANSFER_FEE_CONFIG: u16 = 1;
 const EXTENSION_TRANSFER_FEE_AMOUNT: u16 = 2;
 const EXTENSION_MEMO_TRANSFER: u16 = 8;
 const EXTENSION_CPI_GUARD: u16 = 11;
 const EXTENSION_NON_TRANSFERABLE_ACCOUNT: u16 = 13;
-const EXTENSION_TRANSFER_HOOK: u16 = 14;
 
 /// Mint extensions under which a swap moves raw amounts exactly as without them: MintCloseAuthority,
 /// ConfidentialTransferMint, whose transfers are instructions of their own, InterestBearingConfig, PermanentDelegate, who may
@@ -85,6 +84,8 @@ pub struct Mint {
     pub unsupported_extension: Option<u16>,
     /// Its extensions, all but the transfer fee.
     pub other_extensions: MintExtensions,
+    /// What of them a transfer passes by: a matter of their order.
+    pub passed_records: PassedRecords,
 }
 
 impl Mint {
@@ -107,6 +108,7 @@ impl Mint {
             transfer_fee: None,
             unsupported_extension: None,
             other_extensions: MintExtensions::NONE,
+            passed_records: PassedRecords::NONE,
         }
     }
 
@@ -114,28 +116,27 @@ impl Mint {
     #[must_use]
     pub const fn extensions(&self) -> MintExtensions {
         if self.transfer_fee.is_some() {
-            self.other_extensions.with(EXTENSION_TRANSFER_FEE_CONFIG)
+            self.other_extensions.with(TRANSFER_FEE_CONFIG)
         } else {
             self.other_extensions
         }
     }
 
-    /// How many extensions it has that change nothing about a swap but the units it takes: the token program passes by
-    /// each when it looks for another.
+    /// How many extensions it has that change nothing about a swap but the units it takes: programs pass by them when they
+    /// look for another.
     #[must_use]
     pub fn neutral_extensions(&self) -> u8 {
         let kinds = self.other_extensions.iter();
         // Of a mint whose hook names a program nothing is asked: it is not traded.
-        let neutral = kinds.filter(|kind| {
-            *kind == EXTENSION_TRANSFER_HOOK || NEUTRAL_MINT_EXTENSIONS.contains(kind)
-        });
+        let neutral =
+            kinds.filter(|kind| *kind == TRANSFER_HOOK || NEUTRAL_MINT_EXTENSIONS.contains(kind));
         neutral.fold(0, |count, _| u8::saturating_add(count, 1))
     }
 
     /// Whether it has a transfer hook, of which its accounts carry a record, also while it names no program.
     #[must_use]
     pub const fn has_transfer_hook(&self) -> bool {
-        self.other_extensions.has(EXTENSION_TRANSFER_HOOK)
+        self.other_extensions.has(TRANSFER_HOOK)
     }
 
     /// Decodes an account's data, whichever token program owns it.
@@ -175,6 +176,7 @@ impl Mint {
     /// `None` when a record reaches past the end of the account.
     fn read_extensions(&mut self, data: &[u8]) -> Option<()> {
         let mut records = data.get(TOKEN_ACCOUNT_LEN.saturating_add(1)..)?;
+        let mut searches = Searches::default();
         while records.len() >= 4 {
             let mut head = Reader::new(records);
             let (kind, len) = (head.u16(), head.u16());
@@ -182,7 +184,8 @@ impl Mint {
                 break;
             }
             let (record, rest) = records.get(4..)?.split_at_checked(usize::from(len))?;
-            if kind == EXTENSION_TRANSFER_FEE_CONFIG {
+            searches.meet(kind);
+            if kind == TRANSFER_FEE_CONFIG {
                 self.transfer_fee = Some(read_transfer_fee_config(record)?);
             } else {
                 self.other_extensions = self.other_extensions.with(kind);
@@ -192,6 +195,7 @@ impl Mint {
             }
             records = rest;
         }
+        self.passed_records = searches.end();
         Some(())
     }
 
@@ -214,7 +218,7 @@ impl Mint {
         let head = base
             .pad_to(TOKEN_ACCOUNT_LEN)
             .u8(ACCOUNT_TYPE_MINT)
-            .u16(EXTENSION_TRANSFER_FEE_CONFIG)
+            .u16(TRANSFER_FEE_CONFIG)
             .u16(TRANSFER_FEE_CONFIG_LEN)
             .pubkey(authority)
             .pubkey(authority)
@@ -226,7 +230,7 @@ impl Mint {
 /// Whether a record of a mint changes nothing about its transfers. A hook names its program behind its authority, who may name
 /// another one later: that is a write to the mint, which is read anew then.
 fn is_neutral(kind: u16, record: &[u8]) -> bool {
-    if kind == EXTENSION_TRANSFER_HOOK {
+    if kind == TRANSFER_HOOK {
         return record
             .get(32..)
             .is_some_and(|program| program == [0_u8; 32]);

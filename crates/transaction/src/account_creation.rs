@@ -186,11 +186,7 @@ mod tests {
                     rent: 1,
                     rent_to: None,
                     method: CreationMethod::Associated {
-                        token: TokenShape {
-                            kind: TokenKind::Spl,
-                            neutral_extensions: 0,
-                            has_hook: false,
-                        },
+                        token: TokenShape::plain(TokenKind::Spl),
                         token_program: program,
                         bump: 255,
                     },

@@ -3,14 +3,13 @@
 //! A limit that is short makes a good swap fail; one that is long makes a block look fuller than it is, and spreads a
 //! fixed priority fee over units that are not used. So every figure is the most that the instruction used when it was
 //! executed, and a test executes every combination of instructions, with wallets of different bumps, mints of different
-//! extensions and random pools, and fails when a limit is short or more than 15 % over: 30 % for a mint with more than
-//! six extensions, where the token program finds what it looks for before it has passed by all.
+//! extensions in different orders and random pools, and fails when a limit is short or more than 15 % over.
 //!
 //! The units of instructions add up exactly, so each row of the test is a sum of lines here. What the exchange uses is
 //! not among them: [`crate::compute_units`] has it from the chain. The SPL Token program is
 //! the optimised one (p-token), which every cluster runs by now.
 
-use cpmm::{Mint, TokenProgram};
+use cpmm::{Mint, PassedRecords, TokenProgram};
 
 /// Each instruction of the compute budget program and of the system program.
 pub const BUILTIN: u32 = 150;
@@ -56,11 +55,15 @@ const CREATE_WITH_HOOK: u32 = 600;
 /// `transferChecked`, by [`TokenKind`].
 const TRANSFER_CHECKED: [u32; 3] = [105, 1_910, 3_001];
 
-/// Added to [`TRANSFER_CHECKED`] for each neutral extension of the mint.
-const TRANSFER_PER_EXTENSION: u32 = 216;
+/// Added to [`TRANSFER_CHECKED`] for each record of the mint that a search passes by.
+const TRANSFER_PER_RECORD: u32 = 54;
 
 /// Added to [`TRANSFER_CHECKED`] once, when neutral extensions are all that a mint has.
 const TRANSFER_EXTENDED: u32 = 84;
+
+/// Added to [`TRANSFER_CHECKED`] once for a mint with neutral extensions: two of them, the permanent delegate and the hook,
+/// are read where they are found.
+const TRANSFER_FOUND: u32 = 40;
 
 /// The guard's own part of a swap through one pool, its call of the exchange included and what that uses not.
 const GUARDED_SWAP: u32 = 2_000;
@@ -133,12 +136,25 @@ pub struct TokenShape {
     pub neutral_extensions: u8,
     /// Whether one of them is a transfer hook, of which its accounts have a record.
     pub has_hook: bool,
+    /// What the searches of a transfer pass by.
+    pub passed_records: PassedRecords,
 }
 
 /// Length of an account's record of a transfer hook: type, length, and whether it is under way.
 const HOOK_RECORD_LEN: usize = 5;
 
 impl TokenShape {
+    /// The shape of a mint without neutral extensions.
+    #[must_use]
+    pub const fn plain(kind: TokenKind) -> Self {
+        Self {
+            kind,
+            neutral_extensions: 0,
+            has_hook: false,
+            passed_records: PassedRecords::NONE,
+        }
+    }
+
     /// The shape of a mint.
     #[must_use]
     pub fn of(program: TokenProgram, mint: &Mint) -> Self {
@@ -146,6 +162,7 @@ impl TokenShape {
             kind: TokenKind::of(program, mint),
             neutral_extensions: mint.neutral_extensions(),
             has_hook: mint.has_transfer_hook(),
+            passed_records: mint.passed_records,
         }
     }
 
@@ -179,8 +196,16 @@ pub fn create_account(token: TokenShape, bump: u8) -> u32 {
 /// A `transferChecked` of this token from one account to another.
 #[must_use]
 pub fn transfer_checked(token: TokenShape) -> u32 {
+    let passed = token.passed_records;
+    let records = u32::from(passed.for_fee).saturating_add(u32::from(passed.for_others));
     TRANSFER_CHECKED[token.kind.index()]
-        .saturating_add(token.extensions(TRANSFER_PER_EXTENSION, TRANSFER_EXTENDED))
+        .saturating_add(records.saturating_mul(TRANSFER_PER_RECORD))
+        .saturating_add(token.extensions(0, TRANSFER_EXTENDED))
+        .saturating_add(if token.neutral_extensions > 0 {
+            TRANSFER_FOUND
+        } else {
+            0
+        })
 }
 
 /// The guard's own part of a swap, which expires or does not.

@@ -1,7 +1,9 @@
 //! Every decoder of bytes from outside behind one function, for the fuzzer and for tests that mutate accounts.
 
 use bytes::Bytes;
-use cpmm::{AmmConfig, Mint, MintExtensions, PoolState, TokenAccount, TokenAccountKind};
+use cpmm::{
+    AmmConfig, Mint, MintExtensions, PassedRecords, PoolState, TokenAccount, TokenAccountKind,
+};
 use solana_pubkey::Pubkey;
 
 /// Feeds bytes to every decoder. None may panic, and whatever one of them understands must survive being written
@@ -21,6 +23,7 @@ pub fn decode_everything(data: &[u8]) {
         let plain = Mint {
             unsupported_extension: None,
             other_extensions: MintExtensions::NONE,
+            passed_records: PassedRecords::NONE,
             ..mint
         };
         assert_eq!(Mint::decode(&plain.encode(&Pubkey::default())), Ok(plain));

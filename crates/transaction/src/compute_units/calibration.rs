@@ -20,7 +20,7 @@ use crate::compute_table::TokenKind;
 /// Thousandths on top of what is learned: the next swap may be a little dearer than any before.
 const MARGIN: u32 = 10;
 
-/// The most by which a half window lowers a ratio, thousandths.
+/// The most by which a half window lowers a ratio that swaps have shown, thousandths.
 const MOST_FALL: u32 = 50;
 
 /// Thousandths on top of the old ratio after a new build, until it has shown what it uses.
@@ -132,7 +132,7 @@ impl Calibration {
         Self {
             deployment_slot,
             start,
-            overall: Window::new(start, 0, now),
+            overall: Window::new(start, now),
             shapes: BTreeMap::new(),
             own: OwnMaxima::default(),
             outliers: Vec::new(),
@@ -143,10 +143,10 @@ impl Calibration {
     #[must_use]
     pub fn restore(learned: &Learned, now: Duration) -> Self {
         let mut restored = Self::begin(learned.deployment_slot, learned.start, now);
-        restored.overall = Window::new(learned.overall.0, learned.overall.1, now);
+        restored.overall = Window::restored(learned.overall.0, learned.overall.1, now);
         let shapes = learned.shapes.iter().map(|shape| {
             let key = (shape.fixed, shape.input, shape.output, shape.extensions);
-            (key, Window::new(shape.ratio, shape.samples, now))
+            (key, Window::restored(shape.ratio, shape.samples, now))
         });
         restored.shapes = shapes.collect();
         restored
@@ -190,7 +190,7 @@ impl Calibration {
         let start = self.start;
         self.shapes
             .entry(shape)
-            .or_insert_with(|| Window::new(start, 0, now))
+            .or_insert_with(|| Window::new(start, now))
             .add(sample.pool, ratio, now);
         None
     }
@@ -264,6 +264,8 @@ impl Calibration {
 #[derive(Clone, Debug)]
 struct Window {
     ratio: Ratio,
+    /// Whether no sample has shown it: then the first half window that is full takes its place, however far below it.
+    is_assumed: bool,
     samples: u32,
     before: HalfWindow,
     current: HalfWindow,
@@ -272,9 +274,19 @@ struct Window {
 }
 
 impl Window {
-    const fn new(ratio: Ratio, samples: u32, now: Duration) -> Self {
+    /// Nothing seen: the ratio is one to begin with.
+    fn new(ratio: Ratio, now: Duration) -> Self {
+        Self {
+            is_assumed: true,
+            ..Self::restored(ratio, 0, now)
+        }
+    }
+
+    /// As an earlier process has learned it.
+    const fn restored(ratio: Ratio, samples: u32, now: Duration) -> Self {
         Self {
             ratio,
+            is_assumed: false,
             samples,
             before: HalfWindow::new(now),
             current: HalfWindow::new(now),
@@ -290,13 +302,26 @@ impl Window {
             let before = self.ratio_before(now);
             self.risen = Some((now, before));
             self.ratio = shown;
+            self.is_assumed = false;
         }
         if self.current.is_full(now) {
-            if let Some(shown) = shown {
-                self.ratio = shown.max(self.ratio.minus(MOST_FALL));
-            }
             self.before = std::mem::replace(&mut self.current, HalfWindow::new(now));
+            self.fall();
         }
+    }
+
+    /// Comes down to what the half window has shown that has just become full.
+    fn fall(&mut self) {
+        let Some(shown) = second_highest([&self.before, &self.current]) else {
+            return;
+        };
+        let least = if self.is_assumed {
+            shown
+        } else {
+            self.ratio.minus(MOST_FALL)
+        };
+        self.ratio = shown.max(least);
+        self.is_assumed = false;
     }
 
     fn ratio_before(&self, now: Duration) -> Ratio {

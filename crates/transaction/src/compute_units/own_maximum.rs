@@ -6,8 +6,14 @@ use solana_pubkey::Pubkey;
 
 use super::half_window::Ratio;
 
-/// How long at least a pool's own maximum counts for itself.
+/// How long at least a pool's own maximum counts for itself, and how much longer at most: a span.
 const OWN_MAXIMUM: Duration = Duration::from_secs(20 * 60);
+const SPAN: Duration = Duration::from_secs(5 * 60);
+
+/// As many spans as [`OWN_MAXIMUM`] has, and the one that has begun.
+const SPANS: usize = 5;
+
+const _: () = assert!(OWN_MAXIMUM.as_secs() == SPAN.as_secs() * (SPANS as u64 - 1));
 
 /// Pools whose own maximum is kept; more are not traded in twice [`OWN_MAXIMUM`] on mainnet. Those beyond are as dear as
 /// their shape.
@@ -45,48 +51,47 @@ impl OwnMaxima {
     }
 }
 
-/// The highest ratio of one pool in this span of [`OWN_MAXIMUM`] and in the one before.
+/// The highest ratio of one pool in its last span and in those before it, the newest first.
 #[derive(Clone, Copy, Debug)]
 struct OwnMaximum {
     span: u64,
-    current: Ratio,
-    before: Ratio,
+    highest: [Ratio; SPANS],
 }
 
 impl OwnMaximum {
     fn new(now: Duration) -> Self {
         Self {
             span: span(now),
-            current: Ratio::default(),
-            before: Ratio::default(),
+            highest: [Ratio::default(); SPANS],
         }
     }
 
     fn add(&mut self, ratio: Ratio, now: Duration) {
-        let this = span(now);
-        if this != self.span {
-            self.before = match this.checked_sub(self.span) {
-                Some(1) => self.current,
-                _ => Ratio::default(),
-            };
-            (self.span, self.current) = (this, Ratio::default());
+        let passed = self.passed(now);
+        self.highest.rotate_right(passed);
+        for begun in self.highest.iter_mut().take(passed) {
+            *begun = Ratio::default();
         }
-        self.current = self.current.max(ratio);
+        self.span = self.span.max(span(now));
+        let [newest, ..] = &mut self.highest;
+        *newest = ratio.max(*newest);
     }
 
     fn at(&self, now: Duration) -> Ratio {
-        match span(now).saturating_sub(self.span) {
-            0 => self.current.max(self.before),
-            1 => self.current,
-            _ => Ratio::default(),
-        }
+        let still = SPANS.saturating_sub(self.passed(now));
+        let still = self.highest.iter().take(still);
+        still.copied().max().unwrap_or_default()
+    }
+
+    /// Spans that have begun since its last one, as far as they matter.
+    fn passed(&self, now: Duration) -> usize {
+        let passed = span(now).saturating_sub(self.span);
+        usize::try_from(passed).map_or(SPANS, |passed| passed.min(SPANS))
     }
 }
 
 fn span(now: Duration) -> u64 {
-    now.as_secs()
-        .checked_div(OWN_MAXIMUM.as_secs())
-        .unwrap_or(0)
+    now.as_secs().checked_div(SPAN.as_secs()).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -109,9 +114,28 @@ mod tests {
         assert_eq!(maxima.pools.len(), MOST_POOLS);
         assert_eq!(maxima.of(&pool(0), begun), Ratio(1_200));
         assert_eq!(maxima.of(&pool(MOST_POOLS), begun), Ratio(0));
-        let later = begun + OWN_MAXIMUM * 2;
+        let later = begun + OWN_MAXIMUM + SPAN;
         maxima.add(pool(MOST_POOLS), Ratio(1_300), later);
         assert_eq!(maxima.of(&pool(MOST_POOLS), later), Ratio(1_300));
         assert_eq!(maxima.pools.len(), 1);
+    }
+
+    #[test]
+    fn a_maximum_counts_for_twenty_minutes_and_for_no_more_than_a_span_longer() {
+        for second in [0, 1, 150, 299] {
+            let shown = OWN_MAXIMUM * 10 + Duration::from_secs(second);
+            let mut maxima = OwnMaxima::default();
+            maxima.add(pool(1), Ratio(1_200), shown);
+            // Later ones, which are lower, do not end it.
+            let later = [SPAN, SPAN * 3, OWN_MAXIMUM - Duration::from_secs(1)];
+            for after in later {
+                maxima.add(pool(1), Ratio(900), shown + after);
+                assert_eq!(maxima.of(&pool(1), shown + after), Ratio(1_200), "{second}");
+            }
+            let end = shown + OWN_MAXIMUM;
+            assert_eq!(maxima.of(&pool(1), end), Ratio(1_200), "{second}");
+            assert_eq!(maxima.of(&pool(1), end + SPAN), Ratio(900), "{second}");
+            assert_eq!(maxima.of(&pool(1), end * 2), Ratio(0), "{second}");
+        }
     }
 }

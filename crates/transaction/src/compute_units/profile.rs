@@ -1,8 +1,8 @@
 //! Profile of a build of the exchange: the constants of the formula for its swap's compute units.
 //!
 //! `units = base + side(input) + side(output) + small × n_small + large × n_large`, where the counts are those of the
-//! swap's wide divisions ([`DivisionCount`]), and a side costs by the kind of its token and its neutral extensions; where its
-//! transfer fee is found backwards, that is added.
+//! swap's wide divisions ([`DivisionCount`]), and a side costs by the kind of its token and its neutral extensions, in their
+//! order; where its transfer fee is found backwards, that is added.
 
 use std::sync::Arc;
 
@@ -71,10 +71,13 @@ pub struct Profile {
     pub large: u32,
     /// Added for each transfer fee of an exact output that is found backwards ([`PoolSnapshot::fees_found_backwards`]).
     pub inverse_fee: u32,
-    /// Added for each neutral extension of a mint without a transfer fee.
+    /// Added for each neutral extension of a mint, wherever its record is.
     pub extension: u32,
-    /// Added for each neutral extension of a mint with one.
-    pub extension_with_fee: u32,
+    /// Added for each record of a mint that is passed by in the searches for its transfer fee: the exchange's and the token
+    /// program's.
+    pub passed_for_fee: u32,
+    /// Added for each record of a mint that is passed by in the token program's other searches.
+    pub passed_for_others: u32,
 }
 
 impl Profile {
@@ -95,8 +98,9 @@ impl Profile {
         small: 0,
         large: 270,
         inverse_fee: 500,
-        extension: 640,
-        extension_with_fee: 310,
+        extension: 150,
+        passed_for_fee: 326,
+        passed_for_others: 55,
     };
 
     /// The build that executed the 3,000 swaps of the tests. It divides 128 bits bit by bit, as no other known build does,
@@ -107,8 +111,9 @@ impl Profile {
         small: 3_680,
         large: 3_680,
         inverse_fee: 0,
-        extension: 640,
-        extension_with_fee: 310,
+        extension: 150,
+        passed_for_fee: 326,
+        passed_for_others: 55,
     };
 
     /// The stand-in, executed in random pools.
@@ -126,8 +131,9 @@ impl Profile {
         small: 120,
         large: 125,
         inverse_fee: 410,
-        extension: 240,
-        extension_with_fee: 231,
+        extension: 0,
+        passed_for_fee: 70,
+        passed_for_others: 55,
     };
 
     /// The shape of the swap with these numbers through this pool, and what it uses.
@@ -168,14 +174,18 @@ impl Profile {
         .fold(0, u32::saturating_add)
     }
 
-    const fn side(&self, swap: &SwapUnits, token: TokenShape) -> u32 {
-        let (kind, extension) = match token.kind {
+    fn side(&self, swap: &SwapUnits, token: TokenShape) -> u32 {
+        let kind = match token.kind {
             // Extensions are Token-2022's.
             TokenKind::Spl => return 0,
-            TokenKind::Token2022 => (swap.token_2022, self.extension),
-            TokenKind::Token2022WithFee => (swap.token_2022_with_fee, self.extension_with_fee),
+            TokenKind::Token2022 => swap.token_2022,
+            TokenKind::Token2022WithFee => swap.token_2022_with_fee,
         };
-        kind.saturating_add(extension.saturating_mul(token.neutral_extensions as u32))
+        let passed = token.passed_records;
+        let each = |units: u32, count: u8| units.saturating_mul(u32::from(count));
+        kind.saturating_add(each(self.extension, token.neutral_extensions))
+            .saturating_add(each(self.passed_for_fee, passed.for_fee))
+            .saturating_add(each(self.passed_for_others, passed.for_others))
     }
 }
 
@@ -187,4 +197,4 @@ const VECTORS_SWAP: SwapUnits = SwapUnits {
 };
 
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;

@@ -20,11 +20,7 @@ fn key(n: u8) -> Pubkey {
 
 fn side(kind: TokenKind) -> TokenSide {
     TokenSide {
-        token: TokenShape {
-            kind,
-            neutral_extensions: 0,
-            has_hook: false,
-        },
+        token: TokenShape::plain(kind),
         bump: 254,
         account: None,
     }

@@ -1,7 +1,7 @@
 //! Profiles of swaps and the formula: enough units for every executed swap, and not much more.
 
 use cpmm::{
-    Amount,
+    Amount, PassedRecords,
     fixtures::{ExecutedSwap, executed_compute_units, executed_swaps},
 };
 
@@ -13,11 +13,11 @@ const VECTORS_MARGIN: u32 = 250;
 /// The most that the formula may be over, percent.
 const MOST_OVER: u32 = 15;
 
-pub(in crate::compute_units) fn shape(swap: &ExecutedSwap) -> SwapShape {
+fn shape(swap: &ExecutedSwap) -> SwapShape {
     SwapShape::of(&swap.snapshot(), swap.direction(), FixedAmount::In)
 }
 
-pub(in crate::compute_units) fn divisions(swap: &ExecutedSwap) -> DivisionCount {
+fn divisions(swap: &ExecutedSwap) -> DivisionCount {
     let (state, direction, clock) = (swap.snapshot(), swap.direction(), swap.clock());
     let quote = state
         .quote_exact_in(direction, Amount::new(swap.amount_in), &clock)
@@ -54,16 +54,8 @@ const fn exact_in(input: TokenShape, output: TokenShape) -> SwapShape {
 
 #[test]
 fn the_prior_covers_both_swaps_that_mainnets_logs_show() {
-    let spl = TokenShape {
-        kind: TokenKind::Spl,
-        neutral_extensions: 0,
-        has_hook: false,
-    };
-    let fee = TokenShape {
-        kind: TokenKind::Token2022WithFee,
-        neutral_extensions: 0,
-        has_hook: false,
-    };
+    let spl = TokenShape::plain(TokenKind::Spl);
+    let fee = TokenShape::plain(TokenKind::Token2022WithFee);
     // What they used, restated for the optimised token program, and how many divisions were wide.
     for (input, output, large, used) in [(spl, fee, 3, 33_255), (fee, spl, 1, 32_700)] {
         let shape = exact_in(input, output);
@@ -73,21 +65,28 @@ fn the_prior_covers_both_swaps_that_mainnets_logs_show() {
 }
 
 #[test]
-fn extensions_count_by_what_else_the_mint_has() {
-    let token = |kind, neutral_extensions| TokenShape {
-        kind,
+fn extensions_count_by_what_searches_pass_by() {
+    // The fee's record is before the extensions, or there is none: then its search passes by all.
+    let token = |kind, neutral_extensions: u8| TokenShape {
         neutral_extensions,
-        has_hook: false,
+        passed_records: PassedRecords {
+            for_fee: match kind {
+                TokenKind::Token2022 => neutral_extensions,
+                _ => 0,
+            },
+            for_others: 3 * neutral_extensions,
+        },
+        ..TokenShape::plain(kind)
     };
     let units =
         |input, output| Profile::MAINNET.swap(exact_in(input, output), DivisionCount::default());
     let spl = token(TokenKind::Spl, 9);
     assert_eq!(units(spl, spl), 28_300);
     let plain = token(TokenKind::Token2022, 2);
-    assert_eq!(units(spl, plain), 28_300 + 3_200 + 2 * 640);
+    assert_eq!(units(spl, plain), 28_300 + 3_200 + 2 * 641);
     let fee = token(TokenKind::Token2022WithFee, 2);
     assert_eq!(
         units(fee, plain),
-        28_300 + 4_200 + 2 * 310 + 3_200 + 2 * 640
+        28_300 + 4_200 + 2 * 315 + 3_200 + 2 * 641
     );
 }

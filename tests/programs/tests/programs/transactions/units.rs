@@ -25,13 +25,6 @@ use solana_pubkey::Pubkey;
 /// The most that a limit may be over what was used, percent.
 const MOST_OVER: u64 = 15;
 
-/// The same for a mint with more neutral extensions than [`MANY_EXTENSIONS`]. All are counted as passed by each time that the
-/// token program looks for a record, and it goes no further than to the one that it finds: the fee's, the permanent delegate's.
-const MOST_OVER_MANY: u64 = 30;
-
-/// Neutral extensions above which a mint has many.
-const MANY_EXTENSIONS: usize = 6;
-
 /// Swaps after which limits must fit, whatever the build of the exchange.
 const TAUGHT: usize = 300;
 
@@ -65,6 +58,9 @@ const NEUTRAL: [(u16, u16); 12] = [
     (23, 72),
     (25, 56),
 ];
+
+/// Those of them that a transfer looks for: the permanent delegate and the hook.
+const LOOKED_FOR: [u16; 2] = [12, 14];
 
 #[track_caller]
 fn assert_fits(limit: u32, used: u64, most_over: u64, what: &dyn std::fmt::Debug) {
@@ -158,44 +154,81 @@ fn the_limit_holds_for_mints_with_extensions() {
     let mut svm = Svm::new();
     let units = taught(&mut svm);
     for kind in [TokenKind::Token2022, TokenKind::Token2022WithFee] {
-        for count in 0..=NEUTRAL.len() {
-            for fee_first in [true, false] {
-                for output_before in [Before::Absent, Before::Holding(0)] {
-                    let rate = PlatformRate::new(37).expect("a rate");
-                    let case = Case {
-                        platform: Some((rate, output_before)),
-                        version: TransactionVersion::V1,
-                        input: Asset::Token(kind),
-                        output: Asset::Token(kind),
-                        output_before,
-                        ..Case::PLAIN
-                    };
-                    let wallet = extended(&mut svm, &units, case, count, fee_first);
-                    let ran = wallet
-                        .run(&mut svm)
-                        .unwrap_or_else(|refused| panic!("{case:?}: {:#?}", refused.logs));
-                    let what = (count, fee_first, case);
-                    let (limit, used) = (ran.unsigned.unit_limit, ran.executed.compute_units);
-                    let many = count > MANY_EXTENSIONS;
-                    let most_over = if many { MOST_OVER_MANY } else { MOST_OVER };
-                    assert_fits(limit, used, most_over, &what);
-                    if output_before == Before::Absent {
-                        // What its rent was stated for.
-                        let account = wallet.plan.route.last().output_token_account;
-                        let length = wallet.plan.output.token.account_len();
-                        assert_eq!(svm.account(account).data.len(), length, "{what:?}");
-                    }
+        for form in [Form::ExactIn, Form::ExactOut] {
+            for output_before in [Before::Absent, Before::Holding(0)] {
+                let rate = PlatformRate::new(37).expect("a rate");
+                let case = Case {
+                    platform: Some((rate, output_before)),
+                    version: TransactionVersion::V1,
+                    input: Asset::Token(kind),
+                    output: Asset::Token(kind),
+                    form,
+                    output_before,
+                    ..Case::PLAIN
+                };
+                for records in Records::all() {
+                    assert_fits_with(&mut svm, &units, case, &records);
                 }
             }
         }
     }
 }
 
-/// A wallet before a pool whose mints carry the first `count` neutral extensions.
-fn extended(svm: &mut Svm, units: &Units, case: Case, count: usize, fee_first: bool) -> Wallet {
+fn assert_fits_with(svm: &mut Svm, units: &Units, case: Case, records: &Records) {
+    let wallet = extended(svm, units, case, records);
+    let ran = wallet
+        .run(svm)
+        .unwrap_or_else(|refused| panic!("{case:?}: {:#?}", refused.logs));
+    let what = (records, case);
+    let (limit, used) = (ran.unsigned.unit_limit, ran.executed.compute_units);
+    assert_fits(limit, used, MOST_OVER, &what);
+    if case.output_before == Before::Absent {
+        // What its rent was stated for.
+        let account = wallet.plan.route.last().output_token_account;
+        let length = wallet.plan.output.token.account_len();
+        assert_eq!(svm.account(account).data.len(), length, "{what:?}");
+    }
+}
+
+/// Records of a mint beside its transfer fee, by type and length, and how many of them are before the fee's.
+#[derive(Debug)]
+struct Records {
+    neutral: Vec<(u16, u16)>,
+    before_fee: usize,
+}
+
+impl Records {
+    /// Every number of extensions, in orders in which searches pass by few and by many: with the ones that are looked for
+    /// first, last, and not at all, and with the fee's before and behind them.
+    fn all() -> Vec<Self> {
+        let is_looked_for = |(kind, _): &(u16, u16)| LOOKED_FOR.contains(kind);
+        let (found, others): (Vec<_>, Vec<_>) = NEUTRAL.into_iter().partition(is_looked_for);
+        let orders = [
+            [&found[..], &others].concat(),
+            [&others[..], &found].concat(),
+            others,
+        ];
+        let mut all = Vec::new();
+        for order in orders {
+            for count in 0..=order.len() {
+                for before_fee in [0, count] {
+                    let neutral = order[..count].to_vec();
+                    all.push(Self {
+                        neutral,
+                        before_fee,
+                    });
+                }
+            }
+        }
+        all
+    }
+}
+
+/// A wallet before a pool whose mints carry these extensions.
+fn extended(svm: &mut Svm, units: &Units, case: Case, records: &Records) -> Wallet {
     let mut wallet = Wallet::place(svm, units, "alice", case);
     let mut shape = |mint: Pubkey| {
-        let data = with_extensions(&svm.account(mint).data, count, fee_first);
+        let data = with_extensions(&svm.account(mint).data, records);
         let decoded = Mint::decode(&data).expect("a mint");
         svm.place(mint, ids::TOKEN_2022, data);
         TokenShape::of(TokenProgram::Token2022, &decoded)
@@ -205,14 +238,14 @@ fn extended(svm: &mut Svm, units: &Units, case: Case, count: usize, fee_first: b
     wallet.allow(svm, units);
     assert_eq!(
         usize::from(wallet.plan.input.token.neutral_extensions),
-        count
+        records.neutral.len()
     );
     wallet
 }
 
-fn with_extensions(mint: &[u8], count: usize, fee_first: bool) -> Vec<u8> {
+fn with_extensions(mint: &[u8], records: &Records) -> Vec<u8> {
     let mut data = mint.to_vec();
-    if count == 0 {
+    if records.neutral.is_empty() {
         return data;
     }
     if data.len() == MINT_LEN {
@@ -220,18 +253,16 @@ fn with_extensions(mint: &[u8], count: usize, fee_first: bool) -> Vec<u8> {
         data.push(1);
     }
     let fee = data.split_off(TOKEN_ACCOUNT_LEN + 1);
-    let neutral = NEUTRAL[..count].iter().flat_map(|(kind, len)| {
-        let head = [kind.to_le_bytes(), len.to_le_bytes()].concat();
-        head.into_iter().chain(vec![0; usize::from(*len)])
-    });
-    if fee_first {
-        data.extend(&fee);
-        data.extend(neutral);
-    } else {
-        data.extend(neutral);
-        data.extend(&fee);
-    }
-    data
+    let written = |records: &[(u16, u16)]| -> Vec<u8> {
+        let records = records.iter();
+        let written = records.map(|(kind, len)| {
+            let head = [kind.to_le_bytes(), len.to_le_bytes()].concat();
+            [head, vec![0; usize::from(*len)]].concat()
+        });
+        written.collect::<Vec<_>>().concat()
+    };
+    let (before, behind) = records.neutral.split_at(records.before_fee);
+    [data, written(before), fee, written(behind)].concat()
 }
 
 #[test]
