@@ -13,6 +13,7 @@ mod failures;
 mod fields;
 mod forms;
 mod lookup_table;
+mod many_questions;
 mod metrics;
 mod nonce;
 mod pages;

@@ -20,14 +20,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One server-sent event.
 #[derive(Clone, Debug)]
-struct Event {
+pub struct Event {
     name: String,
-    id: Option<u64>,
-    data: Value,
+    pub id: Option<u64>,
+    pub data: Value,
 }
 
 /// A stream as its reader has it.
-struct Stream {
+pub struct Stream {
     response: Response,
     text: String,
 }
@@ -46,7 +46,7 @@ impl Stream {
         }
     }
 
-    async fn quote(&mut self) -> Event {
+    pub async fn quote(&mut self) -> Event {
         let event = self.next().await.expect("an event");
         assert_eq!(event.name, "quote", "{event:?}");
         event
@@ -102,7 +102,7 @@ impl Client {
         request.send().await.expect("an answer")
     }
 
-    async fn stream(&self, path: &str, headers: &[(&str, String)]) -> Stream {
+    pub async fn stream(&self, path: &str, headers: &[(&str, String)]) -> Stream {
         let response = self.open_with(path, headers).await;
         assert_eq!(response.status(), 200);
         let kind = response.headers()["content-type"].to_str();
