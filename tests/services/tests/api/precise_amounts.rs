@@ -1,5 +1,7 @@
 //! Precise amounts: every amount of an answer has its string; a body of strings comes to the same.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -7,22 +9,53 @@ use crate::client::Client;
 /// The members of the quote object, whose strings stand in `amounts` beside it.
 const OF_QUOTES: [&str; 3] = ["amountIn", "minimumOut", "outAmount"];
 
-/// Names of amounts, beside those that end in lamports.
-const AMOUNTS: [&str; 10] = [
-    "amount",
-    "amountIn",
-    "minimumOut",
-    "outAmount",
-    "expectedIn",
-    "held",
-    "needed",
-    "reserve",
-    "supply",
-    "maximum",
+/// Numbers of answers that are no amounts: counts, times, rates, sizes and compute units, none of which comes near to the 2^53
+/// up to which every JSON reader is exact.
+const NO_AMOUNTS: [&str; 30] = [
+    "acceptedBy",
+    "basisPoints",
+    "blockTime",
+    "code",
+    "computeUnitLimit",
+    "creatorPpm",
+    "decimals",
+    "expirySlot",
+    "fundPpm",
+    "headroom",
+    "instruction",
+    "lastValidBlockHeight",
+    "learned",
+    "loadedAccountsDataSize",
+    "loadedAccountsDataSizeLimit",
+    "model",
+    "openTime",
+    "percentile",
+    "pools",
+    "priceImpactBps",
+    "protocolPpm",
+    "samples",
+    "size",
+    "slippageBps",
+    "slot",
+    "slots",
+    "status",
+    "tradePpm",
+    "transactionComputeUnitLimit",
+    "unsupportedExtension",
 ];
 
+/// The same of problems, whose members the API's description has as words alone.
+const NO_AMOUNTS_OF_PROBLEMS: [&str; 5] = [
+    "errorCode",
+    "limit",
+    "maxPriceImpactBps",
+    "sizeHeadroom",
+    "slotLag",
+];
+
+/// Whether a number of this name is one: what is not known to be none.
 fn is_amount(name: &str) -> bool {
-    AMOUNTS.contains(&name) || name.ends_with("Lamports") || name == "lamports"
+    !NO_AMOUNTS.contains(&name) && !NO_AMOUNTS_OF_PROBLEMS.contains(&name)
 }
 
 /// The amounts that were found, each held against its string.
@@ -40,7 +73,7 @@ fn check(body: &Value, at: &str) -> usize {
                         assert_eq!(amounts[of_quote], json!(value[of_quote].to_string()));
                         found += 1;
                     }
-                } else if is_amount(name) && value.is_u64() {
+                } else if value.is_number() && is_amount(name) {
                     let twin = &body[format!("{name}String")];
                     assert_eq!(*twin, json!(value.to_string()), "{place}");
                     found += 1;
@@ -87,6 +120,99 @@ async fn every_amount_of_every_answer_has_its_string() {
     let stale = client.transaction(&body).await;
     assert_eq!(stale.code(), "quote_stale", "{}", stale.body);
     assert!(check(&stale.body, "stale") >= 3);
+}
+
+/// All that the answers of the public routes are made of, by the API's description.
+fn schemas_of_answers(document: &Value) -> BTreeMap<String, &Value> {
+    let mut found = BTreeMap::new();
+    let paths = document["paths"].as_object().expect("paths").iter();
+    let public = paths.filter(|(path, _)| path.starts_with("/v1/"));
+    for operation in public.flat_map(|(_, operations)| operations.as_object().into_iter().flatten())
+    {
+        collect(document, &operation.1["responses"], &mut found);
+    }
+    found
+}
+
+/// Adds the schemas that a part of the document refers to.
+fn collect<'a>(document: &'a Value, part: &'a Value, found: &mut BTreeMap<String, &'a Value>) {
+    let pointer = part["$ref"]
+        .as_str()
+        .and_then(|name| name.strip_prefix('#'));
+    if let Some(pointer) = pointer
+        && !found.contains_key(pointer)
+    {
+        let schema = document.pointer(pointer).expect("what is referred to");
+        found.insert(pointer.to_owned(), schema);
+        collect(document, schema, found);
+    }
+    for inner in inner(part) {
+        collect(document, inner, found);
+    }
+}
+
+fn inner(part: &Value) -> Vec<&Value> {
+    match part {
+        Value::Array(items) => items.iter().collect(),
+        Value::Object(members) => members.values().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Names of the numbers in a schema and all objects within it that have no string beside them.
+fn numbers_alone(schema: &Value) -> BTreeSet<&str> {
+    let mut alone = BTreeSet::new();
+    let properties = schema["properties"].as_object();
+    for (name, property) in properties.into_iter().flatten() {
+        if may_be_number(property) && schema["properties"].get(format!("{name}String")).is_none() {
+            alone.insert(name.as_str());
+        }
+    }
+    alone.extend(inner(schema).into_iter().flat_map(numbers_alone));
+    alone
+}
+
+/// Whether a value of this schema may be a number, also beside null or others.
+fn may_be_number(schema: &Value) -> bool {
+    let kind = &schema["type"];
+    let kinds = kind
+        .as_array()
+        .map_or(std::slice::from_ref(kind), Vec::as_slice);
+    let choices = ["oneOf", "anyOf", "allOf"].map(|choice| schema[choice].as_array());
+    kinds
+        .iter()
+        .any(|kind| *kind == "integer" || *kind == "number")
+        || choices.into_iter().flatten().flatten().any(may_be_number)
+}
+
+#[tokio::test]
+async fn every_number_of_the_description_has_its_string_or_is_known_to_be_no_amount() {
+    let client = Client::start().await;
+    let document = client.get("/openapi.json").await.body;
+    let schemas = schemas_of_answers(&document);
+    let mut alone = BTreeSet::new();
+    for (pointer, schema) in &schemas {
+        let mut of_schema = numbers_alone(schema);
+        if pointer.ends_with("/Quote") {
+            // Seven members and no more: their strings stand in `amounts` beside them.
+            for name in OF_QUOTES {
+                assert!(of_schema.remove(name), "{name} of {pointer}");
+            }
+        }
+        alone.extend(of_schema);
+    }
+    assert_eq!(
+        alone,
+        BTreeSet::from(NO_AMOUNTS),
+        "a number has no string and is not listed, or is listed and has one"
+    );
+    let amounts = schemas
+        .iter()
+        .find(|(pointer, _)| pointer.ends_with("/QuoteAmounts"));
+    let (_, amounts) = amounts.expect("amounts of quotes");
+    for name in OF_QUOTES {
+        assert!(amounts["properties"].get(name).is_some(), "{name}");
+    }
 }
 
 #[tokio::test]
