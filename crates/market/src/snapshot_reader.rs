@@ -10,6 +10,8 @@
 
 mod caller;
 mod error;
+#[cfg(test)]
+mod first_fill;
 mod jobs;
 mod pace;
 mod part;

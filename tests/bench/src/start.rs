@@ -83,7 +83,8 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     ])
 }
 
-/// A provider without faults that answers in up to 40 seconds, 400 times as fast, and takes a list in parts only.
+/// A provider without faults that answers in up to 40 seconds, 400 times as fast, and takes a list in parts only. What the market
+/// waits for after a fault is not faster, so that faults cost more here than they would there.
 fn undisturbed() -> Provider {
     Provider {
         refuses_one_in: 0,

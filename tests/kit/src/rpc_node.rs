@@ -11,7 +11,7 @@ mod provider;
 mod rendered;
 pub mod wire;
 
-pub use provider::{Provider, ProviderCounts};
+pub use provider::{Gateway, Provider, ProviderCounts, Verdict};
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -29,9 +29,7 @@ use tokio::{net::TcpListener, task::AbortHandle};
 
 use crate::{
     pool::Ledger,
-    rpc_node::{
-        answering::answer, blocks::BlockLedger, provider::Gateway, rendered::Rendered, wire::Call,
-    },
+    rpc_node::{answering::answer, blocks::BlockLedger, rendered::Rendered, wire::Call},
     scripted_chain::ScriptedChain,
 };
 
@@ -242,7 +240,7 @@ impl RpcNode {
     #[must_use]
     pub fn provided(&self) -> ProviderCounts {
         let gateway = self.asked.gateway();
-        gateway.map_or_else(ProviderCounts::default, |gateway| lock(&gateway).counts)
+        gateway.map_or_else(ProviderCounts::default, |gateway| lock(&gateway).counts())
     }
 
     /// Calls that the node of a chain has taken so far.

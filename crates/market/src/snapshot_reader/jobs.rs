@@ -9,7 +9,7 @@ use service_kit::Backoff;
 use solana_pubkey::Pubkey;
 use tokio::time::Instant;
 
-use super::{error::SnapshotError, part::Part};
+use super::{error::SnapshotError, pace::Pace, part::Part};
 
 /// Pause before asking again a node that has not reached the slot yet: no longer than the shortest slots that clusters plan, and
 /// few calls to a node that is behind for long.
@@ -167,8 +167,23 @@ impl Jobs {
         self.delayed.insert((until, self.number), job);
     }
 
+    /// The next call, where it is due and may begin beside so many in flight; otherwise when one is and may, or `None` when there
+    /// is none, or a call in flight must end first.
+    pub(super) fn begin(
+        &mut self,
+        pace: &Pace,
+        in_flight: usize,
+        now: Instant,
+    ) -> Result<Job, Option<Instant>> {
+        let may_at = pace.next_at(in_flight, now);
+        let next_at = may_at.zip(self.next_at(now));
+        let next_at = next_at.map(|(may, due)| may.max(due));
+        let is_due = next_at.is_some_and(|at| at <= now);
+        is_due.then(|| self.take(now)).flatten().ok_or(next_at)
+    }
+
     /// When the next call is due; `None` when there is none.
-    pub(super) fn next_at(&self, now: Instant) -> Option<Instant> {
+    fn next_at(&self, now: Instant) -> Option<Instant> {
         if !self.ready.is_empty() {
             return Some(now);
         }
@@ -177,7 +192,7 @@ impl Jobs {
     }
 
     /// The next call, once it is due. Delayed ones come first: what is asked for early is missed least.
-    pub(super) fn take(&mut self, now: Instant) -> Option<Job> {
+    fn take(&mut self, now: Instant) -> Option<Job> {
         if let Some(entry) = self.delayed.first_entry()
             && entry.key().0 <= now
         {

@@ -23,7 +23,7 @@ use super::{
 };
 
 /// Most accounts that nodes return from one `getMultipleAccounts`.
-const MAX_ACCOUNTS_PER_CALL: usize = 100;
+pub(super) const MAX_ACCOUNTS_PER_CALL: usize = 100;
 
 /// Pause between two updates of the progress, in which only bytes may have come.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
@@ -100,12 +100,9 @@ impl<'a> Reading<'a> {
             self.report(reported);
             let next_at = loop {
                 let now = Instant::now();
-                let may_at = self.pace.next_at(in_flight.len(), now);
-                let next_at = may_at.zip(self.jobs.next_at(now));
-                let next_at = next_at.map(|(may, due)| may.max(due));
-                match next_at.and_then(|at| (at <= now).then(|| self.jobs.take(now))?) {
-                    Some(job) => in_flight.push(self.attempt(job)),
-                    None => break next_at,
+                match self.jobs.begin(&self.pace, in_flight.len(), now) {
+                    Ok(job) => in_flight.push(self.attempt(job)),
+                    Err(next_at) => break next_at,
                 }
             };
             if in_flight.is_empty() && next_at.is_none() {

@@ -45,22 +45,23 @@ const RETRY_AFTER: &str = "1";
 /// Time of a refusal.
 const REFUSAL_TIME: Duration = Duration::from_millis(2);
 
-/// A provider and what it is doing.
+/// A provider and what it is doing. It knows no time: who asks it waits as long as it says, on any clock.
 #[derive(Debug)]
-pub(super) struct Gateway {
+pub struct Gateway {
     provider: Provider,
     calls: u64,
     under_way: usize,
-    pub(super) counts: ProviderCounts,
+    counts: ProviderCounts,
 }
 
 /// What happens to a call.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
     /// It is refused for the rate of calls, after this time, with these seconds to wait.
     Refused(Duration, Option<&'static str>),
     /// It is answered after this time.
     Passed {
+        /// Time until the answer begins.
         delay: Duration,
         /// Whether the answer breaks off.
         drops: bool,
@@ -68,7 +69,9 @@ pub(super) enum Verdict {
 }
 
 impl Gateway {
-    pub(super) fn new(provider: Provider) -> Self {
+    /// One that has had no call yet.
+    #[must_use]
+    pub fn new(provider: Provider) -> Self {
         Self {
             provider,
             calls: 0,
@@ -77,8 +80,14 @@ impl Gateway {
         }
     }
 
+    /// How often it did what.
+    #[must_use]
+    pub const fn counts(&self) -> ProviderCounts {
+        self.counts
+    }
+
     /// Decides about a call. One that passes must be [`Gateway::ended`].
-    pub(super) fn judge(&mut self, lists: bool) -> Verdict {
+    pub fn judge(&mut self, lists: bool) -> Verdict {
         self.calls += 1;
         let retry_after = self.calls.is_multiple_of(2).then_some(RETRY_AFTER);
         if self.under_way >= self.provider.parallel {
@@ -102,12 +111,12 @@ impl Gateway {
     }
 
     /// A call that had passed is over.
-    pub(super) const fn ended(&mut self) {
+    pub const fn ended(&mut self) {
         self.under_way -= 1;
     }
 
     /// Whether a list of this length is sent.
-    pub(super) const fn sends(&mut self, length: usize) -> bool {
+    pub const fn sends(&mut self, length: usize) -> bool {
         let sends = length <= self.provider.most_listed;
         if !sends {
             self.counts.too_long += 1;
