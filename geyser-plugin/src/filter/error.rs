@@ -12,7 +12,7 @@ pub enum FilterError {
     #[error("unknown commitment level {0}")]
     Commitment(i32),
     /// A filter name is too long.
-    #[error("filter name of {bytes} bytes, at most {max} bytes are allowed")]
+    #[error("oversized filter name (max allowed size {max}), found {bytes}")]
     Name {
         /// Length of the name.
         bytes: usize,
@@ -23,7 +23,7 @@ pub enum FilterError {
     #[error("Max amount of filters/data_slices reached, only {0} allowed")]
     Filters(usize),
     /// Too many addresses in one list of a filter.
-    #[error("Max amount of pubkeys reached, only {0} allowed")]
+    #[error("Max amount of Pubkeys reached, only {0} allowed")]
     Addresses(usize),
     /// A filter names an address that the server does not serve.
     #[error("Pubkey {0} in filters is not allowed")]

@@ -417,7 +417,7 @@ fn nonsense_is_refused_with_its_reason() {
     assert_eq!(refusal(&unknown), "unknown commitment level 3");
     let mut long_name = SubscribeRequest::default();
     long_name.slots.insert("n".repeat(129), Default::default());
-    assert!(refusal(&long_name).contains("129 bytes"));
+    assert!(refusal(&long_name).contains("(max allowed size 128), found 129"));
 }
 
 #[test]

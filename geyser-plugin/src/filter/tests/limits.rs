@@ -75,7 +75,7 @@ fn accounts_and_owners_are_bounded_and_may_be_rejected() {
     );
     let said = |listed: &[u8], owners: &[u8]| said(&limits, &by_address(listed, owners));
     assert_eq!(said(&[1, 2], &[3]), None);
-    let too_many = "Max amount of pubkeys reached, only";
+    let too_many = "Max amount of Pubkeys reached, only";
     assert_eq!(said(&[1, 2, 3], &[]), Some(format!("{too_many} 2 allowed")));
     assert_eq!(said(&[], &[1, 2]), Some(format!("{too_many} 1 allowed")));
     let rejected = |byte| Some(format!("Pubkey {} in filters is not allowed", text(byte)));
@@ -132,12 +132,12 @@ fn both_kinds_of_transaction_filters_are_bounded_by_limits_of_their_own() {
         ..SubscribeRequest::default()
     };
     assert_eq!(said(&limits, &full(by_include(&[8]))), None);
-    let one = Some("Max amount of pubkeys reached, only 1 allowed".to_owned());
+    let one = Some("Max amount of Pubkeys reached, only 1 allowed".to_owned());
     assert_eq!(said(&limits, &full(by_include(&[1, 2]))), one);
     assert_eq!(said(&limits, &status(by_include(&[1, 2]))), None);
     let rejected = format!("Pubkey {} in filters is not allowed", text(8));
     assert_eq!(said(&limits, &status(by_include(&[8]))), Some(rejected));
-    let none = Some("Max amount of pubkeys reached, only 0 allowed".to_owned());
+    let none = Some("Max amount of Pubkeys reached, only 0 allowed".to_owned());
     let exclude = SubscribeRequestFilterTransactions {
         account_exclude: vec![text(1)],
         ..by_include(&[])

@@ -101,6 +101,85 @@ async fn addresses_and_filters_that_are_not_served_end_the_stream_of_all_that_sh
 }
 
 #[tokio::test]
+async fn transaction_filters_are_bounded_in_each_list_and_may_have_to_restrict_something() {
+    let served = Served::start().await;
+    let limits = FilterLimits {
+        transactions_any: false,
+        account_include_max: Some(2),
+        account_exclude_max: Some(1),
+        account_required_max: Some(0),
+        ..FilterLimits::default()
+    };
+    served.server.configure(|settings| settings.limits = limits);
+    let asked = |filter: TransactionFilter| Request {
+        transactions: BTreeMap::from([("keys".to_owned(), filter)]),
+        ..request(1)
+    };
+    let any = TransactionFilter::default();
+    let included = TransactionFilter {
+        account_include: vec![key(1), key(2)],
+        account_exclude: vec![key(3)],
+        ..TransactionFilter::default()
+    };
+    let excluded = TransactionFilter {
+        account_exclude: vec![key(1), key(2)],
+        ..TransactionFilter::default()
+    };
+    let required = TransactionFilter {
+        account_required: vec![key(1)],
+        ..TransactionFilter::default()
+    };
+    let without_votes = TransactionFilter {
+        votes: Some(false),
+        ..TransactionFilter::default()
+    };
+    for taken in [included, without_votes] {
+        drop(served.listening(asked(taken)).await);
+    }
+    let refused = [
+        (
+            any,
+            "Subscribe on full stream with `any` is not allowed, at least one filter required",
+        ),
+        (excluded, "Max amount of Pubkeys reached, only 1 allowed"),
+        (required, "Max amount of Pubkeys reached, only 0 allowed"),
+    ];
+    for (filter, words) in refused {
+        let error = end(&mut served.open(asked(filter)).await).await;
+        assert!(matches!(error, StreamError::Refused(_)), "{error}");
+        let words = format!("failed to create filter: {words}");
+        assert!(error.to_string().contains(&words), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn names_of_filters_are_bounded() {
+    let served = Served::start().await;
+    let named = |name: &str| {
+        let filter = AccountFilter {
+            pubkeys: vec![key(1)],
+            ..AccountFilter::default()
+        };
+        Request {
+            accounts: BTreeMap::from([(name.to_owned(), filter)]),
+            slots: Some("slot".to_owned()),
+            ..Request::default()
+        }
+    };
+    // Longer ones the client does not ask for.
+    let longest = "n".repeat(FilterLimits::default().name_max);
+    drop(served.listening(named(&longest)).await);
+    served
+        .server
+        .configure(|settings| settings.limits.name_max = 4);
+    drop(served.listening(named("name")).await);
+    let error = end(&mut served.open(named("names")).await).await;
+    assert!(matches!(error, StreamError::Refused(_)), "{error}");
+    let words = "failed to create filter: oversized filter name (max allowed size 4), found 5";
+    assert!(error.to_string().contains(words), "{error}");
+}
+
+#[tokio::test]
 async fn a_request_above_the_limit_closes_the_stream_without_a_status() {
     let served = Served::start().await;
     let mut stream = served.listening(request(1)).await;
