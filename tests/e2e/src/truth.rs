@@ -1,13 +1,16 @@
 //! Truth run: compares what was emitted with what landed, while streams are cut and filters edited.
 //!
-//! Transfers and swaps are sent at a steady rate; in one pool more the swaps pause now and then, and a quote is judged.
+//! Transfers and swaps are sent at a steady rate; in one pool more the swaps pause now and then, and a quote is judged. Webhooks
+//! are told of all their transactions, of the exchange's events, and of the accounts that they write.
 //!
 //! Everything is what runs in production but the network between Sluice and its stream, which is cut and frozen at random,
 //! and the validator's time: its process is stopped for about a second at a time, the chain with it, and our own plugin falls
 //! behind a chain that goes on.
 //! The judge is the chain itself, over JSON-RPC: what landed, and what a simulated swap pays.
 
+mod facts;
 mod faults;
+mod ledger;
 mod quotes;
 mod report;
 mod services;
@@ -23,7 +26,9 @@ use std::{
 };
 
 use anyhow::Context;
-use sluice_localnet::{Artifacts, Localnet, NetOptions, SlotLength, ports::Wanted};
+use sluice_localnet::{
+    Artifacts, Localnet, NetOptions, SlotLength, ports::Wanted, scene::PoolAddresses,
+};
 use tokio::{task::JoinHandle, time::sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -120,15 +125,20 @@ async fn judge(
     plan: Plan,
     progress: fn(&str),
 ) -> anyhow::Result<Report> {
-    let watch = Watch::create(net, plan.commitments()).await?;
-    let stop = CancellationToken::new();
-    let transfers = Transfers::spawn(net, watch.account(), stop.clone());
-    let swaps = Swaps::prepare(net, [net.scene.usd, net.scene.levy]).await?;
+    let (usd, levy) = (net.scene.usd, net.scene.levy);
+    let mut mints = [usd.mint, levy.mint];
+    mints.sort();
+    let pool = PoolAddresses::of(&mints[0], &mints[1]);
+    let watch = Watch::create(net, &pool, plan.commitments()).await?;
+    let (stop, all_sent) = (CancellationToken::new(), CancellationToken::new());
+    let landed = ledger::follow(net, watch.watching(), all_sent.clone()).await?;
+    let transfers = Transfers::spawn(net, watch.watching().account, stop.clone());
+    let swaps = Swaps::prepare(net, [usd, levy]).await?;
     let quotes = Quotes::prepare(net).await?;
     let swaps = swaps.spawn(stop.clone());
     let quotes: JoinHandle<anyhow::Result<Quotes>> = tokio::spawn(quotes.run(stop.clone()));
     let faults = Faults::spawn(services, &net.validator.process, plan, stop.clone());
-    let edits = watch.spawn_edits(plan.between_edits(), stop.clone());
+    let edits = watch.spawn_edits(plan.between_edits(), &stop);
     for left in (1..=plan.seconds).rev() {
         if left % 10 == 0 {
             progress(&format!("{left} s of faults left"));
@@ -142,7 +152,9 @@ async fn judge(
     let quotes = quotes.await??;
     let edits = edits.await??;
     progress("the links are whole; waiting until all that landed is final and delivered");
-    let emitted = watch.count_emitted(net, &sent).await?;
+    all_sent.cancel();
+    let landed = landed.await??;
+    let emitted = watch.count_emitted(&landed).await;
     let reconnects = services.indexer_reconnects(net).await?;
     Ok(Report {
         plan,
@@ -150,9 +162,10 @@ async fn judge(
         edits,
         reconnects,
         market_connections: services.api_link.opened(),
-        sent: sent.len(),
+        sent,
         swaps,
         quotes: quotes.counts(),
+        landed: landed.kinds,
         emitted,
     })
 }

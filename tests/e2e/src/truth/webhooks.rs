@@ -1,51 +1,48 @@
-//! Webhooks at each commitment, with filters edited all the time, and what they received of one account.
+//! Webhooks at each commitment, with filters edited all the time, and what they were told.
 
 use std::{
     collections::{BTreeSet, HashSet},
+    ops::RangeInclusive,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, ensure};
+use cpmm::ids;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sluice_localnet::{
     Localnet,
-    chain::Chain,
     receiver::{Message, Receiver},
     rest::{Part, SluiceClient},
+    scene::PoolAddresses,
 };
-use solana_commitment_config::CommitmentConfig;
 use solana_keypair::Keypair;
 use solana_pubkey::Pubkey;
-use solana_rpc_client::rpc_client::GetConfirmedSignaturesForAddress2Config;
-use solana_signature::Signature;
 use solana_signer::Signer;
 use tokio::{
-    task::JoinHandle,
-    time::{interval, sleep},
+    task::{JoinHandle, JoinSet},
+    time::{Instant as Tick, Interval, interval_at, sleep},
 };
 use tokio_util::sync::CancellationToken;
 
-use super::report::{Commitment, Emitted};
+use super::{
+    facts::Fact,
+    ledger::{Landed, Watching},
+    report::{Commitment, Emitted},
+};
 
 /// How long a webhook may take to be followed.
 const IN_FORCE_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long the chain may take to finalize what it confirmed: 32 slots, and room for a busy machine.
-const FINALITY_PATIENCE: Duration = Duration::from_secs(120);
-
-/// How long after that the last message may arrive.
+/// How long after all that landed is final the last message may arrive.
 const DELIVERY_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Pause between two looks.
 const POLL: Duration = Duration::from_millis(250);
 
-/// Most signatures that a node lists at a time.
-const PAGE: usize = 1_000;
-
 /// The webhooks with their receivers.
 pub(super) struct Watch {
-    account: Pubkey,
+    watching: Watching,
     sluice: SluiceClient,
     webhooks: Vec<Watched>,
 }
@@ -57,17 +54,27 @@ struct Watched {
 }
 
 impl Watch {
-    /// Creates them, and waits until the indexer follows them.
-    pub(super) async fn create(net: &Localnet, commitments: &[Commitment]) -> anyhow::Result<Self> {
-        let account = Keypair::new().pubkey();
+    /// Creates them, and waits until the indexer follows them. They watch an account that does not exist yet, to which transfers
+    /// may go, the pool of two tokens with its vaults, and the exchange.
+    pub(super) async fn create(
+        net: &Localnet,
+        pool: &PoolAddresses,
+        commitments: &[Commitment],
+    ) -> anyhow::Result<Self> {
+        let PoolAddresses { pool, vaults, .. } = pool;
+        let watching = Watching {
+            account: Keypair::new().pubkey(),
+            pool: [*pool, vaults.token_0, vaults.token_1],
+            program: ids::PROGRAM_ID,
+        };
         let sluice = net.sluice().clone();
         let mut webhooks = Vec::new();
         for commitment in commitments.iter().copied() {
             let receiver = Receiver::start(0).await?;
             let body = json!({
                 "url": receiver.url(),
-                "events": ["transaction"],
-                "filters": { "accounts": [account.to_string()], "programs": [] },
+                "events": ["transaction", "programEvent", "accountChange"],
+                "filters": filters(&watching, None),
                 "commitment": commitment.name(),
                 "active": true,
             });
@@ -88,159 +95,152 @@ impl Watch {
         }
         until_in_force(&sluice, webhooks.len()).await?;
         Ok(Self {
-            account,
+            watching,
             sluice,
             webhooks,
         })
     }
 
-    /// The account that they watch, which does not exist yet.
-    pub(super) const fn account(&self) -> Pubkey {
-        self.account
+    /// What they watch.
+    pub(super) const fn watching(&self) -> &Watching {
+        &self.watching
     }
 
-    /// Edits the filters in turn, one after each pause, until `stop`: an unused account comes, another goes. Returns how
-    /// many edits there were.
+    /// Edits the filters in turn, one after each pause, until `stop`: an unused account comes, another goes. Each webhook's turn
+    /// comes whether the others have had their answers or not, and one that was missed is made up for. Returns how many edits
+    /// there were.
     pub(super) fn spawn_edits(
         &self,
         pause: Duration,
-        stop: CancellationToken,
+        stop: &CancellationToken,
     ) -> JoinHandle<anyhow::Result<u32>> {
-        let (account, sluice) = (self.account, self.sluice.clone());
-        let ids: Vec<String> = self
-            .webhooks
-            .iter()
-            .map(|watched| watched.id.clone())
-            .collect();
+        let begun = Tick::now();
+        let webhooks = u32::try_from(self.webhooks.len()).unwrap_or(u32::MAX);
+        let mut editors = JoinSet::new();
+        for (watched, place) in self.webhooks.iter().zip(0_u32..) {
+            let editor = Editor {
+                sluice: self.sluice.clone(),
+                path: format!("/api/webhooks/{}", watched.id),
+                watching: self.watching.clone(),
+                turns: interval_at(begun + pause * place, pause * webhooks),
+            };
+            editors.spawn(editor.run(stop.clone()));
+        }
         tokio::spawn(async move {
-            let mut edits = 0;
-            let mut ticks = interval(pause);
-            for id in ids.iter().cycle() {
-                ticks.tick().await;
-                if stop.is_cancelled() {
-                    break;
-                }
-                let idle = Keypair::new().pubkey();
-                let accounts = [account.to_string(), idle.to_string()];
-                let body = json!({ "filters": { "accounts": accounts } });
-                let path = format!("/api/webhooks/{id}");
-                sluice.request(Method::PATCH, &path, Some(body)).await?;
-                edits += 1;
+            let mut all = 0;
+            while let Some(edits) = editors.join_next().await {
+                all += edits??;
             }
-            Ok(edits)
+            Ok(all)
         })
     }
 
-    /// Waits until what landed is final, and until all of it was emitted or patience ends; then counts.
-    pub(super) async fn count_emitted(
-        &self,
-        net: &Localnet,
-        sent: &[Signature],
-    ) -> anyhow::Result<Vec<Emitted>> {
-        let landed = landed(&net.chain(), &self.account).await?;
-        let sent: HashSet<String> = sent.iter().map(Signature::to_string).collect();
-        ensure!(landed.is_subset(&sent), "the account was used by others");
+    /// Waits until all that landed was emitted, or patience ends; then counts.
+    pub(super) async fn count_emitted(&self, landed: &Landed) -> Vec<Emitted> {
         let begun = Instant::now();
         loop {
-            let emitted: Vec<Emitted> = self
-                .webhooks
-                .iter()
-                .map(|watched| watched.emitted(&landed))
-                .collect();
-            if emitted.iter().all(|emitted| emitted.lost.is_empty())
-                || begun.elapsed() > DELIVERY_PATIENCE
-            {
-                return Ok(emitted);
+            let webhooks = self.webhooks.iter();
+            let emitted: Vec<Emitted> = webhooks.map(|watched| watched.emitted(landed)).collect();
+            let are_complete = emitted.iter().all(|emitted| emitted.lost.is_empty());
+            if are_complete || begun.elapsed() > DELIVERY_PATIENCE {
+                return emitted;
             }
             sleep(POLL).await;
         }
     }
 }
 
+/// Who edits one webhook's filter.
+struct Editor {
+    sluice: SluiceClient,
+    path: String,
+    watching: Watching,
+    turns: Interval,
+}
+
+impl Editor {
+    async fn run(mut self, stop: CancellationToken) -> anyhow::Result<u32> {
+        let mut edits = 0;
+        loop {
+            self.turns.tick().await;
+            if stop.is_cancelled() {
+                return Ok(edits);
+            }
+            let idle = Keypair::new().pubkey();
+            let body = json!({ "filters": filters(&self.watching, Some(idle)) });
+            self.sluice
+                .request(Method::PATCH, &self.path, Some(body))
+                .await?;
+            edits += 1;
+        }
+    }
+}
+
+/// What is watched as a webhook's filters, and an account more.
+fn filters(watching: &Watching, more: Option<Pubkey>) -> Value {
+    let accounts = watching.accounts().chain(more);
+    let accounts: Vec<String> = accounts.map(|account| account.to_string()).collect();
+    json!({ "accounts": accounts, "programs": [watching.program.to_string()] })
+}
+
 impl Watched {
-    fn emitted(&self, landed: &HashSet<String>) -> Emitted {
+    fn emitted(&self, landed: &Landed) -> Emitted {
         let received = self.receiver.received();
-        let refused = received.refused.len();
-        let text = |message: &Message, pointer: &str| {
-            let found = message.body.pointer(pointer).and_then(Value::as_str);
-            found.map(str::to_owned)
-        };
         let messages = received.messages.iter();
         let of_kind = |kind: &'static str| messages.clone().filter(move |m| m.kind() == kind);
-        let reverted: HashSet<String> = of_kind("reverted")
-            .filter_map(|message| text(message, "/data/messageId"))
+        let reverted: HashSet<&str> = of_kind("reverted")
+            .filter_map(|message| message.body.pointer("/data/messageId")?.as_str())
             .collect();
-        let emitted: HashSet<String> = of_kind("transaction")
-            .filter(|message| !reverted.contains(&message.id))
-            .filter_map(|message| text(message, "/data/signature"))
-            .collect();
-        let ids: HashSet<&str> = messages
-            .clone()
-            .map(|message| message.id.as_str())
-            .collect();
+        let gaps: Vec<RangeInclusive<u64>> = of_kind("gap").filter_map(without_changes).collect();
+        let mut ids: HashSet<&str> = HashSet::new();
+        let (mut told, mut told_twice) = (HashSet::new(), Vec::new());
+        for message in messages.clone() {
+            let is_new = ids.insert(&message.id) && !reverted.contains(message.id.as_str());
+            let fact = Fact::told_by(message).filter(|fact| is_new && fact.slot <= landed.last);
+            // Under another id: one that is delivered again is no fault.
+            if let Some(fact) = fact
+                && let Some(fact) = told.replace(fact)
+            {
+                told_twice.push(fact);
+            }
+        }
+        let missed = |fact: &&Fact| {
+            fact.is_account_change() && gaps.iter().any(|gap| gap.contains(&fact.slot))
+        };
+        let (missed, lost): (Vec<&Fact>, Vec<&Fact>) =
+            landed.facts.difference(&told).partition(missed);
         let sequences: BTreeSet<u64> = messages
             .clone()
             .filter_map(|message| message.body.get("sequence").and_then(Value::as_u64))
             .collect();
-        let contiguous = u64::try_from(sequences.len()).ok() == sequences.last().copied();
         Emitted {
             commitment: self.commitment,
-            landed: landed.len(),
-            emitted: emitted.intersection(landed).count(),
-            lost: landed.difference(&emitted).cloned().collect(),
-            invented: emitted.difference(landed).cloned().collect(),
+            landed: landed.facts.len(),
+            emitted: told.intersection(&landed.facts).count(),
+            missed: missed.len(),
+            lost: lost.into_iter().cloned().collect(),
+            invented: told
+                .difference(&landed.facts)
+                .filter(|fact| !landed.possible.contains(fact))
+                .cloned()
+                .collect(),
+            told_twice,
             reverted: reverted.len(),
             gaps: of_kind("gap").count(),
             delivered_again: received.messages.len() - ids.len(),
-            refused,
-            contiguous,
+            refused: received.refused.len(),
+            contiguous: u64::try_from(sequences.len()).ok() == sequences.last().copied(),
         }
     }
 }
 
-/// Every transaction that names the account, once the newest of them is final.
-async fn landed(chain: &Chain, account: &Pubkey) -> anyhow::Result<HashSet<String>> {
-    let newest = signatures(chain, account, CommitmentConfig::confirmed()).await?;
-    let last = newest.iter().map(|(_, slot)| *slot).max();
-    let last = last.context("nothing landed at all")?;
-    let begun = Instant::now();
-    let finalized = CommitmentConfig::finalized();
-    while chain.rpc().get_slot_with_commitment(finalized).await? <= last {
-        ensure!(
-            begun.elapsed() < FINALITY_PATIENCE,
-            "slot {last} is not finalized"
-        );
-        sleep(POLL).await;
-    }
-    let landed = signatures(chain, account, finalized).await?;
-    Ok(landed.into_iter().map(|(signature, _)| signature).collect())
-}
-
-async fn signatures(
-    chain: &Chain,
-    account: &Pubkey,
-    commitment: CommitmentConfig,
-) -> anyhow::Result<Vec<(String, u64)>> {
-    let mut all = Vec::new();
-    let mut before = None;
-    loop {
-        let config = GetConfirmedSignaturesForAddress2Config {
-            before,
-            until: None,
-            limit: Some(PAGE),
-            commitment: Some(commitment),
-        };
-        let rpc = chain.rpc();
-        let page = rpc
-            .get_signatures_for_address_with_config(account, config)
-            .await?;
-        let more = page.len() == PAGE;
-        before = page.last().map(|last| last.signature.parse()).transpose()?;
-        all.extend(page.into_iter().map(|found| (found.signature, found.slot)));
-        if !more {
-            return Ok(all);
-        }
-    }
+/// The slots of a gap of which changes of accounts may be missing: no ledger has those.
+fn without_changes(gap: &Message) -> Option<RangeInclusive<u64>> {
+    let data = gap.body.get("data")?;
+    let kinds = data.get("kinds")?.as_array()?;
+    let slot = |name: &str| data.get(name).and_then(Value::as_u64);
+    let has_changes = kinds.iter().any(|kind| kind == "accountChange");
+    has_changes.then_some(slot("firstSlot")?..=slot("lastSlot")?)
 }
 
 async fn until_in_force(sluice: &SluiceClient, webhooks: usize) -> anyhow::Result<()> {
