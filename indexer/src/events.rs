@@ -5,6 +5,7 @@
 
 pub mod compose;
 pub mod conditions;
+pub mod exchange_mints;
 pub mod idl;
 pub mod lost;
 pub mod message_id;

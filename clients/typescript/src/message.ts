@@ -77,6 +77,11 @@ export interface ProgramEvent {
   /** Null, as are the fields, where no IDL is registered. */
   readonly name: string | null;
   readonly fields: { readonly [name: string]: FieldValue } | null;
+  /**
+   * Of an event of the exchange: the mints among the accounts of the instruction that emitted it. `inputMint` and `outputMint` of
+   * a swap; `token0Mint`, `token1Mint` and `lpMint` of a deposit or withdrawal. Absent where that was not found.
+   */
+  readonly mints?: { readonly [name: string]: string };
 }
 
 /** A message that was emitted before is retracted: its slot left the chain. */
@@ -153,6 +158,7 @@ export type WebhookMessage =
   | Envelope<'gap', Gap>
   | Envelope<'heartbeat', Heartbeat>
   | Envelope<'filterRefused', FilterRefused>
+  | Envelope<'filter.refused', FilterRefused>
   | Envelope<'resumed', Resumed>
   | Envelope<'endpoint.disabled', EndpointDisabled>
   | Envelope<'endpoint.failing', EndpointFailing>

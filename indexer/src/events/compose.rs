@@ -15,6 +15,7 @@ use solana_pubkey::Pubkey;
 
 use super::{
     conditions::{self, EventName},
+    exchange_mints::exchange_mints,
     idl::{Decoder, Idls},
     lost::Lost,
     message_id::{BlockId, MessageIdentity, message_id, retraction_id},
@@ -149,15 +150,12 @@ impl<'a> Composer<'a> {
         });
     }
 
-    /// Who watches the program is told. Conditions are on the account as it is now: what is not known meets none.
+    /// Who watches the program is told. Conditions are on the account as it is now.
     fn taken(&mut self, taken: &Taken) {
         let taking = &taken.taking;
         self.index
             .watchers_of_program(&taking.last_owner, &mut self.matched);
-        self.keep_those_that_want(|wanted| match &taken.state {
-            Some(state) => conditions::account(wanted, state),
-            None => wanted.data_size.is_none() && wanted.memcmp.is_empty(),
-        });
+        self.keep_those_that_want(|wanted| conditions::account(wanted, &taken.state));
         let identity =
             MessageIdentity::AccountChange(self.block, &taking.account, Some(&taking.by));
         self.push(identity, Some(&taking.account), || {
@@ -231,14 +229,17 @@ impl<'a> Composer<'a> {
         (number, event): (usize, &ProgramEvent),
         decoder: Decoder<'_>,
     ) {
-        let name = EventName::new(event, decoder);
+        let (name, idls) = (EventName::new(event, decoder), self.idls);
         self.keep_those_that_want(|conditions| {
             conditions::transaction(conditions, transaction) && name.is_wanted(conditions)
         });
         self.push(
             MessageIdentity::ProgramEvent(self.block, &transaction.signature, event.path),
             transaction.account_keys.first(),
-            || payload::program_event(event, &transaction.signature, number, decoder),
+            || {
+                let mints = exchange_mints(transaction, event, idls);
+                payload::program_event(event, (&transaction.signature, number), decoder, mints)
+            },
         );
     }
 

@@ -178,8 +178,15 @@ impl Idls {
     /// Whether the program's IDL is built in or configured, so that none is read from the chain.
     #[must_use]
     pub fn is_fixed(&self, program: &Pubkey) -> bool {
-        let mut exchange = self.exchange.iter();
-        self.programs.contains_key(program) || exchange.any(|(exchange, _)| exchange == program)
+        self.programs.contains_key(program) || self.is_exchange(program)
+    }
+
+    /// Whether the program is the exchange.
+    #[must_use]
+    pub fn is_exchange(&self, program: &Pubkey) -> bool {
+        self.exchange
+            .iter()
+            .any(|(exchange, _)| exchange == program)
     }
 
     /// What decodes for the webhooks whose owner has no IDL of its own.

@@ -10,8 +10,7 @@
 //!   lamports and is owned by the system program. `lastOwner`, which no other change has, is the program that the webhook
 //!   watches and that owned the account before: with this change it was closed or came to another program. With `origin`
 //!   `transaction`, which has `lastOwner` always, that follows from the transaction `writtenBy`, because the stream shows no write
-//!   of it: the account is as a node has it of `stateSlot`, which is this slot or a later one; where none says so, or it is back by then, `stateSlot` is null,
-//!   `lamports` the balance after that transaction, and `owner`, `data`, `dataLength` and `executable` are null.
+//!   of it: the account is as a node has it of `stateSlot`, which is this slot or a later one.
 //! - `transaction`: `signature`, `index` (position in the block), `error` (text, or null), `fee` (lamports),
 //!   `computeUnits` (or null), `accountKeys` (loaded ones at the end), `programs` (invoked at any depth), and in the shapes of
 //!   `getTransaction` with encoding `json`: `instructions`, `innerInstructions`, `preBalances`, `postBalances`,
@@ -19,7 +18,9 @@
 //!   logged after the cut are missing then; those that they emitted by instructions are all there.
 //! - `programEvent`: `programId`, `signature`, `index` (position among the events of the transaction),
 //!   `discriminator` (hex of the first eight bytes, or null when there are fewer), `data` (base64, with the
-//!   discriminator), `name` and `fields` (null for events whose IDL is not registered).
+//!   discriminator), `name` and `fields` (null for events whose IDL is not registered). One of the exchange's has `mints`, too:
+//!   `inputMint` and `outputMint` of a swap, `token0Mint`, `token1Mint` and `lpMint` of a deposit or withdrawal, out of the
+//!   accounts of the instruction that emitted it, where that is found in the transaction.
 //! - `reverted`: `messageId` and `sequence` of the message that is retracted, its `type`, and `reason`:
 //!   `dead`, `abandoned` or `replaced`. Sent at commitment `processed`; at `confirmed` only when the validator declares a
 //!   block dead that it had reported as confirmed, and has another one (`replaced`); never at `finalized`.
@@ -36,9 +37,10 @@
 //!   is told of them already stays told, and the webhook can ask for the rest of them by a backfill.
 //!
 //! - `endpoint.disabled`: `webhook`, another one of the same owner's, which the service switched off, and `reason`;
-//!   `endpoint.failing`: `webhook` and `since`, when the first of its failed attempts in a row ended, or null; `quota`: `quota`
-//!   (`webhooks`, `addresses`), what is `used` of it and its `limit`. A `gap` or a `filterRefused` of another webhook of the same
-//!   owner's has a member `webhook`, too. They go to webhooks whose owner asks for them.
+//!   `endpoint.failing`: `webhook` and `since`, when the first of its failed attempts in a row ended, or null; `filter.refused`: what
+//!   `filterRefused` has, and the `webhook` whose filter it is; `quota`: `quota` (`webhooks`, `addresses`, `storedBytes`,
+//!   `messagesPerSecond` or `deliverySlots`), what is `used` of it and its `limit`. A `gap` of another webhook of the same owner's
+//!   has a member `webhook`, too. They go to webhooks whose owner asks for them.
 //!
 //! Of the last kinds from `heartbeat` on, `timestamp` is when they were written, and `slot` the last one they name, or the last one read.
 //!
@@ -60,6 +62,7 @@ use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 
 use super::{
+    exchange_mints::Mints,
     idl::Decoder,
     lost::Lost,
     program_events::{ProgramEvent, logs_truncated},
@@ -119,11 +122,11 @@ pub fn account_change(
 fn changed(account: &AccountUpdate) -> AccountChange {
     AccountChange {
         pubkey: account.pubkey.to_string(),
-        owner: Some(account.owner.to_string()),
+        owner: account.owner.to_string(),
         lamports: account.lamports,
-        data: Some(STANDARD.encode(&account.data)),
-        data_length: Some(account.data.len()),
-        executable: Some(account.executable),
+        data: STANDARD.encode(&account.data),
+        data_length: account.data.len(),
+        executable: account.executable,
         written_by: account.txn_signature.map(|signature| signature.to_string()),
         origin: None,
         last_owner: None,
@@ -134,22 +137,14 @@ fn changed(account: &AccountUpdate) -> AccountChange {
 #[must_use]
 pub fn account_taken(taken: &Taken) -> impl Serialize + use<> {
     let Taken { taking, state } = taken;
-    let known = match state {
-        Some(state) => changed(state),
-        None => AccountChange {
-            pubkey: taking.account.to_string(),
-            lamports: taking.lamports,
-            ..AccountChange::default()
-        },
-    };
     AccountTaken {
         change: AccountChange {
             written_by: Some(taking.by.to_string()),
             origin: Some("transaction"),
             last_owner: Some(taking.last_owner.to_string()),
-            ..known
+            ..changed(state)
         },
-        state_slot: state.as_ref().map(|state| state.slot),
+        state_slot: state.slot,
     }
 }
 
@@ -166,15 +161,15 @@ pub fn account_state(account: &AccountUpdate, program: Option<Pubkey>) -> impl S
 }
 
 /// Written without a detour over a map, because there are many.
-#[derive(Default, Serialize)]
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AccountChange {
     pubkey: String,
-    owner: Option<String>,
+    owner: String,
     lamports: u64,
-    data: Option<String>,
-    data_length: Option<usize>,
-    executable: Option<bool>,
+    data: String,
+    data_length: usize,
+    executable: bool,
     written_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<&'static str>,
@@ -188,7 +183,7 @@ struct AccountChange {
 struct AccountTaken {
     #[serde(flatten)]
     change: AccountChange,
-    state_slot: Option<u64>,
+    state_slot: u64,
 }
 
 /// The `data` of a `transaction`; `programs` are those it invoked.
@@ -217,16 +212,17 @@ pub fn transaction(transaction: &TransactionUpdate, programs: &[Pubkey]) -> Valu
     data
 }
 
-/// The `data` of a `programEvent`, the `index`-th of its transaction.
+/// The `data` of a `programEvent`, the `index`-th of the transaction with this signature; with `mints` where it is the exchange's
+/// and they are known.
 #[must_use]
 pub fn program_event(
     event: &ProgramEvent,
-    signature: &Signature,
-    index: usize,
+    (signature, index): (&Signature, usize),
     decoder: Decoder<'_>,
+    mints: Option<Mints>,
 ) -> Value {
     let (name, fields) = decoder.decode(&event.program, &event.data).unzip();
-    json!({
+    let mut data = json!({
         "programId": event.program.to_string(),
         "signature": signature.to_string(),
         "index": index,
@@ -234,7 +230,13 @@ pub fn program_event(
         "data": STANDARD.encode(&event.data),
         "name": name,
         "fields": fields,
-    })
+    });
+    if let Some(mints) = mints {
+        let named = mints.into_iter();
+        let named = named.map(|(name, mint)| (name.to_owned(), mint.to_string().into()));
+        data["mints"] = Value::Object(named.collect());
+    }
+    data
 }
 
 /// The `data` of a `reverted`.
@@ -323,9 +325,11 @@ mod tests {
             program,
             path: EventPath::Log { ordinal: 0 },
             data,
+            invocation: None,
         };
         let idls = Idls::built_in().expect("understood");
-        program_event(&event, &Signature::from([1; 64]), 3, idls.shared())
+        let place = (&Signature::from([1; 64]), 3);
+        program_event(&event, place, idls.shared(), None)
     }
 
     #[test]

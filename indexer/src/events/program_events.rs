@@ -9,7 +9,10 @@
 //! the lines contradict each other, attribution ends there: an event is rather left out than given to
 //! the wrong program. Events of failed transactions are none, since the chain undid them.
 
-use std::{collections::HashSet, fmt};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use sluice_geyser::{InnerInstruction, TransactionUpdate};
@@ -33,6 +36,17 @@ pub struct ProgramEvent {
     pub path: EventPath,
     /// Discriminator and fields, without the tag of an event instruction.
     pub data: Vec<u8>,
+    /// In which run of the program it was logged; `None` where an instruction is the event.
+    pub invocation: Option<Invocation>,
+}
+
+/// A run of a program in a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Invocation {
+    /// Which of that program's, from 0, in the order in which they began.
+    pub number: usize,
+    /// 1 where the transaction itself made it.
+    pub depth: usize,
 }
 
 /// Where in a transaction an event was emitted; the same on every validator.
@@ -144,28 +158,35 @@ fn parse_line(line: &str) -> LogLine<'_> {
 
 fn log_events(lines: &[String]) -> Vec<ProgramEvent> {
     let mut events = Vec::new();
-    let mut stack: Vec<Pubkey> = Vec::new();
+    let mut stack: Vec<(Pubkey, Invocation)> = Vec::new();
+    let mut invocations: HashMap<Pubkey, usize> = HashMap::new();
     let mut ordinal: usize = 0;
     for line in lines {
         match parse_line(line) {
             LogLine::Enter { program, depth } => {
-                stack.push(program);
+                let count = invocations.entry(program).or_default();
+                let number = *count;
+                *count = count.saturating_add(1);
+                stack.push((program, Invocation { number, depth }));
                 if stack.len() != depth {
                     break;
                 }
             }
             LogLine::Leave { program } => {
-                if stack.pop() != Some(program) {
+                if stack.pop().map(|(left, _)| left) != Some(program) {
                     break;
                 }
             }
             LogLine::Data(data) => {
-                let Some(program) = stack.last() else { break };
+                let Some((program, invocation)) = stack.last() else {
+                    break;
+                };
                 if let Some(data) = decode_fields(data) {
                     events.push(ProgramEvent {
                         program: *program,
                         path: EventPath::Log { ordinal },
                         data,
+                        invocation: Some(*invocation),
                     });
                 }
                 ordinal = ordinal.saturating_add(1);
@@ -216,6 +237,7 @@ fn instruction_events(
                 program: *program,
                 path,
                 data: data.to_vec(),
+                invocation: None,
             });
         }
     }

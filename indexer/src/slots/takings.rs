@@ -2,9 +2,9 @@
 //!
 //! A server selects a write by the owner that it leaves the account with, so the write by which a program gives an account to
 //! another one, with its lamports, is not sent. But only its owner can give an account away, so a transaction that does it
-//! mentions the program; and every account that a transaction may write is reported as written. So an account of the program
-//! that such a transaction may write, and of which no write of it is there that leaves it with the program, is the program's no
-//! more.
+//! mentions the program. So an account of the program that such a transaction may write, and of which no write of it is there
+//! that leaves it with the program, is either the program's no more, or was left as it was: validators report every write of a
+//! transaction, and since Agave 4.2 none of an account that it did not touch. Which of the two it is a node knows.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use solana_signature::Signature;
 
 use super::SlotEvents;
 
-/// An account that left its program.
+/// An account that may have left its program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taking {
     /// The account.
@@ -23,39 +23,31 @@ pub struct Taking {
     pub last_owner: Pubkey,
     /// The last transaction that can have done it.
     pub by: Signature,
-    /// The account's balance after that transaction.
-    pub lamports: u64,
-    /// Whether nothing else explains what is there: not where the last write that is there may be later than the transaction,
-    /// because it is of one that does not mention the program.
-    pub is_certain: bool,
 }
 
-/// A taking, and what became of the account.
+/// A taking that stands, and what became of the account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taken {
     /// The taking.
     pub taking: Taking,
-    /// The account as a node has it, of its slot or a later one; `None` where none has said, or it is back by then.
-    pub state: Option<AccountUpdate>,
+    /// The account as a node has it, of its slot or a later one.
+    pub state: AccountUpdate,
 }
 
 impl Taking {
-    /// With what a node says of the account, at the end of the slot or later; `None` where the account was not taken after all. Of
-    /// one that is back by then nothing is known that is of the taking.
+    /// With what a node says of the account, at the end of its slot or later; `None` where the account was not taken after all. One
+    /// that the program has is taken for left as it was: were it back by then, the write by which it came is told.
     #[must_use]
-    pub fn with_state(self, slot: u64, state: Option<AccountUpdate>) -> Option<Taken> {
-        let is_kept = |state: &AccountUpdate| state.lamports > 0 && state.owner == self.last_owner;
-        let is_of_slot = state.as_ref().is_some_and(|state| state.slot <= slot);
-        let state_away = state.filter(|state| !is_kept(state));
-        let stands = state_away.is_some() || (self.is_certain && !is_of_slot);
-        stands.then_some(Taken {
+    pub fn with_state(self, state: AccountUpdate) -> Option<Taken> {
+        let is_kept = state.lamports > 0 && state.owner == self.last_owner;
+        (!is_kept).then_some(Taken {
             taking: self,
-            state: state_away,
+            state,
         })
     }
 }
 
-/// The accounts that were taken in a block, in the order of their addresses. `owner_before` is the watched program that owned an
+/// The accounts that may have been taken in a block, in the order of their addresses. `owner_before` is the watched program that owned an
 /// account before the block.
 pub(super) fn find(
     events: &SlotEvents,
@@ -71,16 +63,12 @@ pub(super) fn find(
     };
     // The last one that can have written an account decides.
     for transaction in events.backwards().filter(done) {
-        for (account, lamports) in transaction.writable_accounts() {
+        for (account, _) in transaction.writable_accounts() {
             if judged.contains(account) {
                 continue;
             }
             let verdict = judge(events, transaction, account, (&owner_before, &is_watched));
-            let Verdict::Taken {
-                last_owner,
-                is_certain,
-            } = verdict
-            else {
+            let Verdict::Taken { last_owner } = verdict else {
                 if verdict == Verdict::Kept {
                     judged.insert(*account);
                 }
@@ -91,8 +79,6 @@ pub(super) fn find(
                 account: *account,
                 last_owner,
                 by: transaction.signature,
-                lamports,
-                is_certain,
             });
         }
     }
@@ -107,10 +93,8 @@ enum Verdict {
     Kept,
     /// This transaction did not; an earlier one may have.
     Open,
-    Taken {
-        last_owner: Pubkey,
-        is_certain: bool,
-    },
+    /// This transaction may have.
+    Taken { last_owner: Pubkey },
 }
 
 fn judge(
@@ -144,14 +128,10 @@ fn judge(
         let writer = transactions.find(|each| each.signature == signature)?;
         Some(writer.index)
     };
-    let is_certain = match (write, written_by.and_then(position)) {
-        (_, Some(at)) if at > transaction.index => return Verdict::Kept,
-        (Some(_), None) => false,
-        (None, _) | (_, Some(_)) => true,
-    };
-    Verdict::Taken {
-        last_owner,
-        is_certain,
+    // A write of a transaction that is not there may be an earlier one.
+    match written_by.and_then(position) {
+        Some(at) if at > transaction.index => Verdict::Kept,
+        _ => Verdict::Taken { last_owner },
     }
 }
 

@@ -82,8 +82,9 @@ fn real_data(kind: EventKind) -> Value {
                 program: key(2),
                 path: EventPath::Log { ordinal: 0 },
                 data: vec![0; 8],
+                invocation: None,
             };
-            payload::program_event(&event, &signature, 0, Idls::default().shared())
+            payload::program_event(&event, (&signature, 0), Idls::default().shared(), None)
         }
     }
 }
@@ -175,7 +176,10 @@ fn samples_of_operations_have_the_shape_of_real_ones() {
                     Content::EndpointFailing(_),
                 )
                 | (MessageKind::Operation(OperationKind::Quota), Content::Quota(_)) => {}
-                (MessageKind::FilterRefused, Content::FilterRefused(refused)) => {
+                (
+                    MessageKind::Operation(OperationKind::FilterRefused),
+                    Content::FilterRefused(refused),
+                ) => {
                     assert!(refused.webhook.is_some(), "whose filter it is");
                 }
                 (kind, content) => panic!("{} is read as {content:?}", kind.name()),

@@ -138,6 +138,7 @@ fn an_event_is_wanted_by_the_name_that_its_idl_gives_it() {
         program,
         path: EventPath::Log { ordinal: 0 },
         data: data.clone(),
+        invocation: None,
     };
     let idls = Idls::built_in().expect("understood");
     let named = |names: &[&str]| Conditions {

@@ -65,6 +65,28 @@ fn a_line_belongs_to_the_innermost_program() {
 }
 
 #[test]
+fn each_run_of_a_program_has_a_number_and_a_depth() {
+    let logs = [
+        "Program ALICE invoke [1]",
+        "Program BOB invoke [2]",
+        "Program data: AQ==",
+        "Program BOB success",
+        "Program BOB invoke [2]",
+        "Program data: Ag==",
+        "Program BOB success",
+        "Program data: Aw==",
+        "Program ALICE success",
+        "Program BOB invoke [1]",
+        "Program data: BA==",
+        "Program BOB success",
+    ];
+    let events = program_events(&transaction(&logs));
+    let runs: Vec<_> = events.iter().map(|event| event.invocation).collect();
+    let run = |number, depth| Some(Invocation { number, depth });
+    assert_eq!(runs, [run(0, 2), run(1, 2), run(0, 1), run(2, 1)]);
+}
+
+#[test]
 fn paths_count_every_data_line_so_that_they_do_not_depend_on_who_listens() {
     let logs = [
         "Program ALICE invoke [1]",
@@ -203,11 +225,13 @@ fn an_event_instruction_counts_only_when_a_program_sends_it_to_itself() {
             program: ALICE,
             path: EventPath::Cpi { outer: 0, inner: 0 },
             data: vec![1],
+            invocation: None,
         },
         ProgramEvent {
             program: BOB,
             path: EventPath::Cpi { outer: 0, inner: 2 },
             data: vec![3],
+            invocation: None,
         },
     ];
     assert_eq!(events, expected);

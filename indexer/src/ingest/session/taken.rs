@@ -35,7 +35,8 @@ pub(super) struct TakenReader {
 }
 
 impl TakenReader {
-    /// The takings that stand by what the node says, with that.
+    /// The takings that stand by what the node says, with that. Of an account of which it says nothing, nothing is told: most that
+    /// look like it were left as they were.
     async fn read(
         &mut self,
         node: Option<&Node>,
@@ -60,7 +61,7 @@ impl TakenReader {
                 }
                 None => self.kept.get(&place).cloned(),
             };
-            taking.with_state(slot, state)
+            taking.with_state(state?)
         });
         stand.collect()
     }
@@ -90,7 +91,7 @@ impl TakenReader {
             slot,
             reason,
             accounts = accounts.len(),
-            "accounts were taken from a watched program, and what became of them is not known: it is said without it"
+            "accounts may have been taken from a watched program, and the node does not say: nothing is told of them"
         );
         self.resting_until = Some(Instant::now() + REST);
         BTreeMap::new()

@@ -2,11 +2,13 @@
 
 use std::{io::Read, time::Duration};
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
+use cpmm::ExchangeIds;
 use flate2::read::GzDecoder;
-use serde_json::Value;
-use sluice_geyser::{Body, SlotStatus, scripted::Code};
-use sluice_store::{Commitment, EventKind, Secret, WebhookDefinition};
+use serde_json::{Value, json};
+use sluice_geyser::{Body, InnerInstruction, Instruction, SlotStatus, Update, scripted::Code};
+use sluice_store::{Commitment, EventKind, Filters, Secret, WebhookDefinition};
 use tokio::time::sleep;
 
 use sluice_harness::indexer::{IndexerHarness, send, soon};
@@ -26,6 +28,7 @@ on_both!(
     events_of_a_confirmed_slot_arrive_signed_and_in_order,
     each_webhook_is_sent_events_at_the_commitment_it_chose,
     a_long_body_is_compressed_for_those_who_ask_for_it,
+    the_exchanges_events_arrive_with_their_names_amounts_and_mints,
     a_transaction_whose_logs_were_cut_says_so_and_is_counted,
     a_broken_connection_resumes_after_the_checkpoint_and_a_replay_reaches_no_webhook_twice,
     a_second_indexer_stands_by_and_takes_over,
@@ -212,4 +215,108 @@ async fn a_second_indexer_stands_by_and_takes_over(mut harness: IndexerHarness) 
     let (_, body) = second.ready().await;
     assert_eq!(body["standby"], false);
     soon(second.stop()).await;
+}
+
+/// A transaction in which a program deposits into a pool of the exchange, and swaps there: events as builds emitted them that had
+/// no mints in them.
+fn exchanged(slot: u64) -> Update {
+    let exchange = ExchangeIds::MAINNET.program;
+    let event = |discriminator: [u8; 8], amounts: std::ops::RangeInclusive<u64>, last: u8| {
+        let mut event = discriminator.to_vec();
+        event.extend(key(3).to_bytes());
+        event.extend(amounts.flat_map(u64::to_le_bytes));
+        event.push(last);
+        STANDARD.encode(event)
+    };
+    let deposited = event([121, 163, 205, 201, 57, 218, 117, 60], 1..=7, 0);
+    let swapped = event([64, 198, 205, 232, 38, 8, 113, 226], 11..=16, 1);
+    let called = |accounts, discriminator: [u8; 8]| InnerInstruction {
+        program_index: 1,
+        accounts,
+        data: discriminator.to_vec(),
+        stack_height: Some(2),
+    };
+    let mut update = transaction(slot, 5);
+    let Body::Transaction(content) = &mut update.body else {
+        panic!("a transaction")
+    };
+    // The payer, the exchange, the program, the pool, three mints, and one in the place of all others.
+    content.account_keys = vec![
+        key(9),
+        exchange,
+        key(2),
+        key(3),
+        key(4),
+        key(5),
+        key(6),
+        key(7),
+    ];
+    content.instructions = vec![Instruction {
+        program_index: 2,
+        accounts: vec![0],
+        data: vec![1],
+    }];
+    let inner = vec![
+        called(
+            vec![0, 7, 3, 7, 7, 7, 7, 7, 7, 7, 4, 5, 6],
+            [242, 35, 198, 137, 82, 225, 242, 182],
+        ),
+        called(
+            vec![0, 7, 7, 3, 7, 7, 7, 7, 7, 7, 5, 4, 7],
+            [143, 190, 90, 218, 196, 30, 51, 222],
+        ),
+    ];
+    content.inner_instructions = vec![(0, inner)];
+    content.log_messages = vec![
+        format!("Program {} invoke [1]", key(2)),
+        format!("Program {exchange} invoke [2]"),
+        format!("Program data: {deposited}"),
+        format!("Program {exchange} success"),
+        format!("Program {exchange} invoke [2]"),
+        format!("Program data: {swapped}"),
+        format!("Program {exchange} success"),
+        format!("Program {} success", key(2)),
+    ];
+    update
+}
+
+async fn the_exchanges_events_arrive_with_their_names_amounts_and_mints(
+    mut harness: IndexerHarness,
+) {
+    let definition = WebhookDefinition {
+        events: [EventKind::ProgramEvent].into_iter().collect(),
+        filters: Filters {
+            programs: vec![ExchangeIds::MAINNET.program],
+            ..Filters::default()
+        },
+        ..harness.definition()
+    };
+    harness.create(1, definition).await;
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
+    send(&connection, [created(&name, 11), exchanged(11), block(11)]).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
+    let bodies = harness.bodies(2).await;
+    let text = |byte| key(byte).to_string();
+    let expected = [
+        (
+            "LpChangeEvent",
+            json!({ "poolId": text(3), "lpAmountBefore": 1, "token0VaultBefore": 2, "token1VaultBefore": 3,
+                "token0Amount": 4, "token1Amount": 5, "token0TransferFee": 6, "token1TransferFee": 7, "changeType": 0 }),
+            json!({ "token0Mint": text(4), "token1Mint": text(5), "lpMint": text(6) }),
+        ),
+        (
+            "SwapEvent",
+            json!({ "poolId": text(3), "inputVaultBefore": 11, "outputVaultBefore": 12, "inputAmount": 13,
+                "outputAmount": 14, "inputTransferFee": 15, "outputTransferFee": 16, "baseInput": true }),
+            json!({ "inputMint": text(5), "outputMint": text(4) }),
+        ),
+    ];
+    for (body, (name, fields, mints)) in bodies.iter().zip(expected) {
+        let data = &body["data"];
+        assert_eq!(data["name"], name);
+        assert_eq!(data["fields"], fields);
+        assert_eq!(data["mints"], mints);
+    }
+    indexer.stop().await;
 }

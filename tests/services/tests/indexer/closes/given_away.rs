@@ -2,8 +2,8 @@
 //! transactions of the program.
 
 use serde_json::Value;
-use sluice_harness::indexer::IndexerHarness;
-use sluice_store::{Access, EventKind, Filters, WebhookDefinition};
+use sluice_harness::indexer::{Indexer, IndexerHarness};
+use sluice_store::{Access, EventKind, Filters, WebhookDefinition, WebhookId};
 use sluice_testkit::{
     accounts::Content,
     rpc_node::RpcNode,
@@ -17,26 +17,35 @@ use crate::{expectations::Ending, on_both};
 
 on_both!(
     an_account_that_is_given_away_with_its_lamports_is_sent_at_once_as_the_node_has_it,
-    without_a_node_an_account_that_is_given_away_is_sent_without_what_is_not_known,
+    without_a_node_an_account_that_is_given_away_is_sent_when_a_write_shows_it,
     an_account_that_is_given_away_on_a_fork_that_is_abandoned_is_retracted,
     an_account_that_was_given_away_is_sent_once_through_a_restart,
     transactions_that_give_nothing_away_are_not_sent,
+    an_account_that_a_transaction_leaves_as_it_was_is_not_sent,
     a_program_whose_transactions_the_server_rejects_is_watched_without_them,
     an_account_that_is_given_to_a_program_watched_by_anybody_is_sent_at_once,
 );
 
-/// A server selects by the owner that a write leaves an account with, and here nobody watches that one.
-async fn an_account_that_is_given_away_with_its_lamports_is_sent_at_once_as_the_node_has_it(
-    mut harness: IndexerHarness,
-) {
+/// With a node that says what became of an account.
+async fn begin_with_node(
+    harness: &mut IndexerHarness,
+) -> (ClosingChain, RpcNode, Vec<WebhookId>, Indexer) {
     let mut chain = ClosingChain::start().await;
     harness.listen_to(chain.server.endpoint());
     let node = RpcNode::of_chain(chain.chain.clone()).await;
     let node = node.expect("a free port");
     harness.backfill_from(node.url());
-    let webhooks = webhooks(&harness).await;
+    let webhooks = webhooks(harness).await;
     let indexer = harness.start().await;
     chain.follow(&harness.store).await;
+    (chain, node, webhooks, indexer)
+}
+
+/// A server selects by the owner that a write leaves an account with, and here nobody watches that one.
+async fn an_account_that_is_given_away_with_its_lamports_is_sent_at_once_as_the_node_has_it(
+    mut harness: IndexerHarness,
+) {
+    let (mut chain, _node, webhooks, indexer) = begin_with_node(&mut harness).await;
     let made = chain.pass(&[(1, of(program())), (2, of(program()))]);
     let given = chain.pass_executed(&[by_program(1, Some(key(50))), by_program(2, Some(key(50)))]);
     // The node is asked for what they became, and has nothing newer yet.
@@ -79,12 +88,14 @@ async fn an_account_that_is_given_away_with_its_lamports_is_sent_at_once_as_the_
     indexer.stop().await;
 }
 
-async fn without_a_node_an_account_that_is_given_away_is_sent_without_what_is_not_known(
+/// What a transaction may have left as it was is told by nothing but a write, or a node.
+async fn without_a_node_an_account_that_is_given_away_is_sent_when_a_write_shows_it(
     mut harness: IndexerHarness,
 ) {
     let (mut chain, webhooks, indexer) = begin(&mut harness).await;
     let made = chain.pass(&[(1, of(program())), (2, of(program()))]);
-    let given = chain.pass_executed(&[by_program(1, Some(key(50)))]);
+    // Or left as it was: nobody says.
+    chain.pass_executed(&[by_program(1, Some(key(50)))]);
     let closed = chain.pass(&[(1, Content::Closed), (2, Content::Closed)]);
     chain.finalize(&harness.store).await;
     for webhook in &webhooks {
@@ -93,7 +104,7 @@ async fn without_a_node_an_account_that_is_given_away_is_sent_without_what_is_no
             [
                 format!("{made} account 1: 100"),
                 format!("{made} account 2: 100"),
-                format!("{given} account 1: 100->? by transaction"),
+                format!("{closed} account 1: 100->0"),
                 format!("{closed} account 2: 100->0"),
             ]
         );
@@ -104,11 +115,11 @@ async fn without_a_node_an_account_that_is_given_away_is_sent_without_what_is_no
 async fn an_account_that_is_given_away_on_a_fork_that_is_abandoned_is_retracted(
     mut harness: IndexerHarness,
 ) {
-    let (mut chain, webhooks, indexer) = begin(&mut harness).await;
+    let (mut chain, _node, webhooks, indexer) = begin_with_node(&mut harness).await;
     let made = chain.pass(&[(1, of(program()))]);
     let (fork, block) = chain.execute_on(chain.tip, &[by_program(1, Some(key(50)))]);
     // There it is another's already.
-    chain.execute_on(block, &[by_program(1, Some(key(51)))]);
+    chain.execute_on(block, &[by_program(1, Some(key(50)))]);
     let store = &harness.store;
     until_sent(store, &webhooks[0], 2).await;
     chain.pass(&[]);
@@ -118,9 +129,9 @@ async fn an_account_that_is_given_away_on_a_fork_that_is_abandoned_is_retracted(
         sent(store, &webhooks[0]).await,
         [
             format!("{made} account 1: 100"),
-            format!("{fork} account 1: 100->? by transaction"),
+            format!("{fork} account 1: 100->50 by transaction"),
             format!("{fork} reverted"),
-            format!("{given} account 1: 100->? by transaction"),
+            format!("{given} account 1: 100->50 by transaction"),
         ]
     );
     for webhook in &webhooks[1..] {
@@ -128,7 +139,7 @@ async fn an_account_that_is_given_away_on_a_fork_that_is_abandoned_is_retracted(
             sent(store, webhook).await,
             [
                 format!("{made} account 1: 100"),
-                format!("{given} account 1: 100->? by transaction"),
+                format!("{given} account 1: 100->50 by transaction"),
             ]
         );
     }
@@ -138,7 +149,7 @@ async fn an_account_that_is_given_away_on_a_fork_that_is_abandoned_is_retracted(
 async fn an_account_that_was_given_away_is_sent_once_through_a_restart(
     mut harness: IndexerHarness,
 ) {
-    let (mut chain, webhooks, indexer) = begin(&mut harness).await;
+    let (mut chain, _node, webhooks, indexer) = begin_with_node(&mut harness).await;
     let made = chain.pass(&[(1, of(program())), (2, of(program()))]);
     chain.finalize(&harness.store).await;
     let first = chain.pass_executed(&[by_program(1, Some(key(50)))]);
@@ -154,8 +165,8 @@ async fn an_account_that_was_given_away_is_sent_once_through_a_restart(
             [
                 format!("{made} account 1: 100"),
                 format!("{made} account 2: 100"),
-                format!("{first} account 1: 100->? by transaction"),
-                format!("{second} account 2: 100->? by transaction"),
+                format!("{first} account 1: 100->50 by transaction"),
+                format!("{second} account 2: 100->50 by transaction"),
             ]
         );
     }
@@ -182,6 +193,30 @@ async fn transactions_that_give_nothing_away_are_not_sent(mut harness: IndexerHa
             [
                 format!("{made} account 1: 100"),
                 format!("{kept} account 1: 100"),
+                format!("{closed} account 1: 100->0"),
+            ]
+        );
+    }
+    indexer.stop().await;
+}
+
+/// Validators report no write of an account that a transaction may write and does not touch.
+async fn an_account_that_a_transaction_leaves_as_it_was_is_not_sent(mut harness: IndexerHarness) {
+    let (mut chain, _node, webhooks, indexer) = begin_with_node(&mut harness).await;
+    let made = chain.pass(&[(1, of(program()))]);
+    let untouched = chain.pass_executed(&[by_program(1, None)]);
+    // By the time at which the node is asked it is further.
+    for _ in 0..3 {
+        chain.pass(&[]);
+    }
+    indexer.until_checkpoint_past(untouched).await;
+    let closed = chain.pass_executed(&[by_program(1, Some(SYSTEM))]);
+    chain.finalize(&harness.store).await;
+    for webhook in &webhooks {
+        assert_eq!(
+            sent(&harness.store, webhook).await,
+            [
+                format!("{made} account 1: 100"),
                 format!("{closed} account 1: 100->0"),
             ]
         );
