@@ -145,9 +145,13 @@ impl<'a> Types<'a> {
     fn enumeration(&mut self, name: &str, schema: &Value) {
         let names = schema["enum"].as_array().into_iter().flatten();
         let names: Vec<&str> = names.filter_map(Value::as_str).collect();
-        let mut variants = String::new();
+        let (mut variants, mut taken) = (String::new(), BTreeSet::new());
         for one in names {
-            let variant = pascal(one);
+            // `filterRefused` is another message than `filter.refused`.
+            let mut variant = pascal(one);
+            if !taken.insert(variant.clone()) {
+                variant = pascal(&one.replace('.', "_dot_"));
+            }
             let _ = write!(
                 variants,
                 "    /// `{one}`.\n    #[serde(rename = \"{one}\")]\n    {variant},\n"

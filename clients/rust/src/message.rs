@@ -44,7 +44,7 @@ pub enum Content {
     Gap(Gap),
     /// Nothing was missed up to a slot.
     Heartbeat(Heartbeat),
-    /// The stream's server refuses the webhook's filter.
+    /// The stream's server refuses the webhook's filter, or that of another one of the same owner's.
     FilterRefused(FilterRefused),
     /// The webhook was switched off and watches again.
     Resumed(Resumed),
@@ -147,6 +147,10 @@ pub struct ProgramEvent {
     pub name: Option<String>,
     /// By their names.
     pub fields: Option<BTreeMap<String, Value>>,
+    /// Of an event of the exchange: the mints among the accounts of the instruction that emitted it, by the names `inputMint` and
+    /// `outputMint`, or `token0Mint`, `token1Mint` and `lpMint`. Absent where that was not found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mints: Option<BTreeMap<String, String>>,
 }
 
 /// A message that was emitted before is retracted.
@@ -211,7 +215,7 @@ pub struct WatchedFilter {
     pub token_owners: u64,
 }
 
-/// The stream's server refuses the webhook's filter: no event is matched until it is edited.
+/// The stream's server refuses the filter: no event is matched for its webhook until it is edited.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilterRefused {
     /// The server's words.
@@ -254,9 +258,10 @@ pub struct EndpointFailing {
 /// Nothing is left of a quota; told once a day while that is so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaUsedUp {
-    /// `webhooks`, `addresses`, `storedBytes` or `messagesPerSecond`; a later version of the service may have others.
+    /// `webhooks`, `addresses`, `storedBytes`, `messagesPerSecond` or `deliverySlots`; a later version of the service may have others.
     pub quota: String,
-    /// What is used of it.
+    /// What is used of it; of delivery slots perhaps less than is allowed, where one webhook waits because of what it must leave to the
+    /// others.
     pub used: u64,
     /// What is allowed.
     pub limit: u64,
@@ -292,7 +297,9 @@ impl TryFrom<Envelope> for Message {
             ("reverted", _) => Content::Reverted(serde_json::from_value(data)?),
             ("gap", _) => Content::Gap(serde_json::from_value(data)?),
             ("heartbeat", _) => Content::Heartbeat(serde_json::from_value(data)?),
-            ("filterRefused", _) => Content::FilterRefused(serde_json::from_value(data)?),
+            ("filterRefused" | "filter.refused", _) => {
+                Content::FilterRefused(serde_json::from_value(data)?)
+            }
             ("resumed", _) => Content::Resumed(serde_json::from_value(data)?),
             ("endpoint.disabled", _) => Content::EndpointDisabled(serde_json::from_value(data)?),
             ("endpoint.failing", _) => Content::EndpointFailing(serde_json::from_value(data)?),

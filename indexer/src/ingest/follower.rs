@@ -196,6 +196,10 @@ impl Follower {
             && (known.is_none() || refusals.are_suspected())
             && let Some(found) = limit_probe::find(&self.servers).await
         {
+            let found = RequestLimits {
+                keyless: found.keyless && self.watches_closed,
+                ..found
+            };
             let shared = limit_probe::address_limits(found);
             self.context
                 .outbox

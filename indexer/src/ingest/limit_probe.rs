@@ -94,7 +94,7 @@ where
     }
 }
 
-/// How many addresses the strands of one stream take together.
+/// How many addresses the strands of one stream take together, and whether they show closes.
 pub(super) fn address_limits(limits: RequestLimits) -> AddressLimits {
     let all = |limit: Option<usize>| {
         limit.map(|limit| u64::try_from(limit.saturating_mul(MAX_STRANDS)).unwrap_or(u64::MAX))
@@ -103,6 +103,7 @@ pub(super) fn address_limits(limits: RequestLimits) -> AddressLimits {
         accounts: all(limits.pubkeys),
         owners: all(limits.owners),
         mentioned: all(limits.account_include),
+        closes_unseen: !limits.keyless,
     }
 }
 
@@ -154,7 +155,8 @@ async fn account_filters(endpoint: &Endpoint) -> Result<(Option<usize>, bool), S
         return Ok((Some(2), true));
     }
     tracing::warn!(
-        "a server takes no filter of closed accounts: webhooks on programs are not sent every account that is closed"
+        "a server takes no filter of closed accounts: webhooks on programs are not sent every account that is closed, as their \
+         status says"
     );
     let owners = Filters {
         closed: false,

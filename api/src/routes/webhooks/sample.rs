@@ -59,7 +59,7 @@ fn operation(kind: MessageKind, (slot, now): (u64, Timestamp)) -> Value {
             "kinds": [EventKind::AccountChange.name()],
             "webhook": webhook,
         }),
-        MessageKind::FilterRefused => {
+        MessageKind::Operation(OperationKind::FilterRefused) => {
             json!({ "webhook": webhook, "reason": "a test", "digest": "" })
         }
         _ => Value::Null,

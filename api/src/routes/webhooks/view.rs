@@ -69,6 +69,10 @@ struct Status {
     /// filter has it asked again.
     #[schema(required)]
     refused: Option<String>,
+    /// What its events and filter ask for and the stream does not show, with the remedy; there where something is not shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
+    not_told: Option<&'static str>,
     /// What verifies the `v1a` signatures of its deliveries; there where they carry such.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false)]
@@ -134,6 +138,23 @@ pub(super) struct FilterView {
     in_force_slot: Option<u64>,
 }
 
+/// What a webhook on programs is not told where the stream shows no closes.
+const NO_CLOSES: &str = "accountChange of an account of filters.programs that is closed, unless a transaction shows that the \
+                         program gave it away: the stream's server takes no filter without keys (accounts.any of its limits is \
+                         false), or geyser.watch-closed-accounts is off. Have the operator of Sluice name a server that takes one, \
+                         or name the accounts in filters.accounts: of those each change is told";
+
+async fn not_told(
+    store: &Store,
+    definition: &WebhookDefinition,
+) -> Result<Option<&'static str>, StoreError> {
+    if !definition.events.account_change || definition.filters.programs.is_empty() {
+        return Ok(None);
+    }
+    let limits = store.address_limits().await?;
+    Ok(limits.closes_unseen.then_some(NO_CLOSES))
+}
+
 impl FilterView {
     pub(super) async fn of(store: &Store, webhook: &Webhook) -> Result<Self, StoreError> {
         let filters = &webhook.definition.filters;
@@ -162,6 +183,7 @@ impl FilterView {
 impl WebhookView {
     pub(super) async fn of(store: &Store, webhook: Webhook) -> Result<Self, StoreError> {
         let filter = FilterView::of(store, &webhook).await?;
+        let not_told = not_told(store, &webhook.definition).await?;
         let endpoint = store.endpoint(&webhook.id).await?.unwrap_or_default();
         let secret = webhook.asymmetric_secret.as_ref();
         let public_key = secret.map(public_key).transpose();
@@ -208,6 +230,7 @@ impl WebhookView {
                 endpoint: EndpointView::of(endpoint),
                 disabled_reason: webhook.disabled_reason,
                 refused: webhook.refused,
+                not_told,
                 public_key,
                 previous_secret_until: webhook.previous_secrets_until.map(text),
                 expires: webhook.relay_until.map(text),

@@ -1,4 +1,4 @@
-//! Address limits: how many addresses the stream serves at most, of all webhooks together.
+//! Address limits: how many addresses the stream serves at most, of all webhooks together, and what it does not show of them.
 
 use super::event_kind::EventKinds;
 
@@ -11,6 +11,8 @@ pub struct AddressLimits {
     pub owners: Option<u64>,
     /// Accounts whose transactions are watched, programs in any case, and as many owners of token accounts.
     pub mentioned: Option<u64>,
+    /// Whether the programs' accounts are not shown as they are closed.
+    pub closes_unseen: bool,
 }
 
 impl AddressLimits {
@@ -40,6 +42,7 @@ mod tests {
             accounts: Some(10),
             owners: Some(20),
             mentioned: Some(5),
+            closes_unseen: false,
         };
         let of = |kinds: &[EventKind]| limits.of_webhook(kinds.iter().copied().collect());
         assert_eq!(of(&[EventKind::AccountChange]), [Some(10), Some(5), None]);

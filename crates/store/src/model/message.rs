@@ -86,7 +86,7 @@ pub enum MessageKind {
     FilterRefused,
     /// The webhook was switched off and watches again.
     Resumed,
-    /// Something became of another webhook of the owner's, other than a gap or the refusal of its filter.
+    /// Something became of another webhook of the owner's, other than a gap.
     Operation(OperationKind),
 }
 
@@ -122,12 +122,11 @@ impl MessageKind {
 }
 
 impl OperationKind {
-    /// The kind of its messages: a gap and a refused filter are what they are, whoever is told of them.
+    /// The kind of its messages: a gap is what it is, whoever is told of it.
     #[must_use]
     pub const fn message_kind(self) -> MessageKind {
         match self {
             Self::Gap => MessageKind::Gap,
-            Self::FilterRefused => MessageKind::FilterRefused,
             other => MessageKind::Operation(other),
         }
     }

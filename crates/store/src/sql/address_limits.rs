@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Store {
-    /// Records how many addresses the stream serves.
+    /// Records how many addresses the stream serves, and whether it shows closes.
     ///
     /// # Errors
     /// A failure of the database.
@@ -16,20 +16,22 @@ impl Store {
         let mut write = self.write(Durability::Durable).await?;
         write
             .execute(
-                "INSERT INTO address_limits (one, accounts, owners, mentioned) VALUES (1, $1, $2, $3)
+                "INSERT INTO address_limits (one, accounts, owners, mentioned, closes_unseen) VALUES (1, $1, $2, $3, $4)
                  ON CONFLICT (one) DO UPDATE
-                 SET accounts = excluded.accounts, owners = excluded.owners, mentioned = excluded.mentioned",
+                 SET accounts = excluded.accounts, owners = excluded.owners, mentioned = excluded.mentioned,
+                     closes_unseen = excluded.closes_unseen",
                 values![
                     column(limits.accounts)?,
                     column(limits.owners)?,
-                    column(limits.mentioned)?
+                    column(limits.mentioned)?,
+                    limits.closes_unseen
                 ],
             )
             .await?;
         write.commit().await
     }
 
-    /// How many addresses the stream serves, as it was found last.
+    /// How many addresses the stream serves, and whether it shows closes, as it was found last.
     ///
     /// # Errors
     /// A failure of the database.
@@ -37,7 +39,7 @@ impl Store {
         let mut read = self.read().await?;
         let row = read
             .row(
-                "SELECT accounts, owners, mentioned FROM address_limits",
+                "SELECT accounts, owners, mentioned, closes_unseen FROM address_limits",
                 values![],
             )
             .await?;
@@ -52,6 +54,7 @@ impl Store {
             accounts: limit("accounts")?,
             owners: limit("owners")?,
             mentioned: limit("mentioned")?,
+            closes_unseen: row.flag("closes_unseen")?,
         })
     }
 }

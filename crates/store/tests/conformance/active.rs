@@ -319,6 +319,7 @@ async fn address_limits_are_those_that_were_found_last(fixture: &Fixture) {
     let some = AddressLimits {
         accounts: Some(320),
         mentioned: Some(0),
+        closes_unseen: true,
         ..none
     };
     for limits in [some, none] {

@@ -407,6 +407,9 @@ async fn a_server_that_takes_no_filter_without_keys_is_followed_without_its_clos
             ]
         );
     }
+    // The status of the webhooks says so.
+    let limits = harness.store.address_limits().await.expect("read");
+    assert!(limits.closes_unseen);
     // It was found by a stream of its own: a request that is refused would have ended the live one.
     assert_one_session(&indexer).await;
     indexer.stop().await;

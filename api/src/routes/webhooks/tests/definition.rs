@@ -321,6 +321,41 @@ async fn more_addresses_than_the_stream_serves_are_refused_with_the_limit_and_th
 }
 
 #[tokio::test]
+async fn what_the_stream_does_not_show_is_said_with_the_remedy() {
+    let api = api(false).await;
+    let on_programs = json!({
+        "url": "https://example.com/",
+        "events": ["accountChange"],
+        "filters": { "programs": [address(1)] },
+    });
+    let mut on_accounts = on_programs.clone();
+    on_accounts["filters"] = json!({ "accounts": [address(1)] });
+    let mut on_transactions = on_programs.clone();
+    on_transactions["events"] = json!(["transaction"]);
+    let mut paths = Vec::new();
+    for body in [&on_programs, &on_accounts, &on_transactions] {
+        paths.push(api.created(body).await.0);
+    }
+    for closes_unseen in [true, false] {
+        let limits = AddressLimits {
+            closes_unseen,
+            ..AddressLimits::default()
+        };
+        let recorded = api.store.record_address_limits(limits).await;
+        recorded.expect("written");
+        for (path, is_concerned) in paths.iter().zip([true, false, false]) {
+            let (_, shown) = api.call(Method::GET, path, None).await;
+            let not_told = shown["status"].get("notTold");
+            let expected = closes_unseen && is_concerned;
+            assert_eq!(not_told.is_some(), expected, "{path}: {shown}");
+            let says = |words: &str| not_told.is_some_and(|text| text.to_string().contains(words));
+            assert_eq!(says("is closed"), expected, "{shown}");
+            assert_eq!(says("name the accounts in filters.accounts"), expected);
+        }
+    }
+}
+
+#[tokio::test]
 async fn delivery_options_are_written_whole_and_null_takes_them_away() {
     let api = api(false).await;
     let mut body = valid();
