@@ -42,7 +42,7 @@ const REPLACE: &str = "
 impl Store {
     /// The store as it reads and writes under these keys. What is plaintext is sealed first when they have a current one; a
     /// process that ends before all is sealed has spoilt nothing, and the next start goes on. An SQLite file is then written anew,
-    /// so that nothing of the plaintext is left in it.
+    /// so that nothing of the plaintext is left in it, as is one that a build sealed which did not do so.
     ///
     /// # Errors
     /// [`StoreError::NoEncryptionKey`] when something is sealed by another key, before anything is changed, or a failure of the
@@ -62,6 +62,8 @@ impl Store {
         self.check_keys().await?;
         if self.keys.current_id().is_some() {
             self.seal_all(EncryptionKeys::sealed_beginning()).await?;
+        } else if let Database::Sqlite(database) = &self.database {
+            database.expect_plaintext().await?;
         }
         Ok(())
     }

@@ -4,8 +4,11 @@ use std::{collections::BTreeSet, fs, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use sluice_store::{
-    Access, EncryptionKeys, Idempotency, Secret, Store, StoreError, WebhookDefinition, WebhookId,
+    Access, EncryptionKeys, Idempotency, Secret, Store, StoreError, UploadedIdl, WebhookDefinition,
+    WebhookId,
 };
+use solana_pubkey::Pubkey;
+use sqlx::{AssertSqlSafe, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use crate::{fixture::*, on_both};
 
@@ -274,4 +277,66 @@ async fn plaintext_is_removed_although_the_process_that_sealed_it_ended_before()
             assert_whole(&last, id, number).await;
         }
     }
+}
+
+/// Reads or sets something of the header of the file.
+async fn pragma(fixture: &Fixture, pragma: &str) -> i64 {
+    let options = SqliteConnectOptions::new().filename(fixture.folder().join("sluice.db"));
+    let opened = SqliteConnection::connect_with(&options).await;
+    let mut connection = opened.expect("opens");
+    let pragma = sqlx::query_scalar(AssertSqlSafe(format!("PRAGMA {pragma}")));
+    let found = pragma.fetch_optional(&mut connection).await.expect("reads");
+    connection.close().await.expect("closes");
+    found.unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_file_that_was_sealed_before_that_was_noted_is_written_anew_once() {
+    const WEBHOOKS: u8 = 5;
+    let fixture = Fixture::sqlite().await;
+    for number in 0..WEBHOOKS {
+        create(&fixture.store, number).await;
+    }
+    let ending = fixture.another().await;
+    ending.fail_syncs(1);
+    let ended = ending.encrypted(keys(1, None)).await;
+    ended.expect_err("it seals, and does not come to clean");
+    fixture.store.close().await;
+    pragma(&fixture, "user_version = 0").await;
+    assert_ne!(readable(&fixture, 0..WEBHOOKS), [""; 0]);
+    let next = process(&fixture, keys(1, None)).await;
+    assert_eq!(readable(&fixture, 0..WEBHOOKS), [""; 0]);
+
+    // To write a file anew leaves no free page in it.
+    let long = "x".repeat(100_000);
+    let idl = UploadedIdl {
+        text: format!("{{\"long\":\"{long}\"}}"),
+        uploaded: NOW,
+    };
+    let program = Pubkey::new_from_array([9; 32]);
+    let uploaded = next.upload_idl(&Access::All, &program, &idl).await;
+    uploaded.expect("uploads");
+    let removed = next.remove_idl(&Access::All, &program).await;
+    assert!(removed.expect("deletes"));
+    next.close().await;
+    let free = pragma(&fixture, "freelist_count").await;
+    assert!(free > 0, "{free}");
+    process(&fixture, keys(1, None)).await.close().await;
+    assert_eq!(pragma(&fixture, "freelist_count").await, free);
+}
+
+#[tokio::test]
+async fn a_file_is_not_known_to_be_clean_once_it_was_opened_without_a_key() {
+    let fixture = Fixture::sqlite().await;
+    fixture.store.close().await;
+    process(&fixture, keys(1, None)).await.close().await;
+    let without = process(&fixture, EncryptionKeys::default()).await;
+    // It is removed with its webhook, and left in the file.
+    let id = create(&without, 50).await;
+    let deleted = without.delete_webhook(&Access::All, &id).await;
+    assert!(deleted.expect("deletes"));
+    without.close().await;
+    assert_ne!(readable(&fixture, 50..51), [""; 0]);
+    process(&fixture, keys(1, None)).await.close().await;
+    assert_eq!(readable(&fixture, 50..51), [""; 0]);
 }
