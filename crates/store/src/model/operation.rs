@@ -81,9 +81,10 @@ pub struct TroubledWebhook {
 pub struct UsedUpQuota {
     /// Who is told.
     pub webhook: WebhookId,
-    /// `webhooks`, `addresses`, `storedBytes` or `messagesPerSecond`.
+    /// `webhooks`, `addresses`, `storedBytes`, `messagesPerSecond` or `deliverySlots`.
     pub quota: &'static str,
-    /// What is used.
+    /// What is used; of delivery slots perhaps fewer than are allowed, where one webhook waits because of what it must leave to the
+    /// others.
     pub used: u64,
     /// What is allowed.
     pub limit: u64,

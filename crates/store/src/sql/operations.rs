@@ -6,6 +6,7 @@ use super::{
     quotas::{rate_of, stored, usage_of},
     retried::retried,
     rows,
+    shares::slots_used_up,
     store::Store,
     webhook_row,
 };
@@ -143,8 +144,9 @@ impl Store {
         found.iter().map(troubled).collect()
     }
 
-    /// The quotas of which nothing is left at `now`, where a webhook of their owner is told so; that of stored bytes only
-    /// `with_stored`, because it looks at every message of the owner.
+    /// The quotas of which nothing is left at `now`, where a webhook of their owner is told so; that of delivery slots where
+    /// something waits for one, because all in use is what they are for; that of stored bytes only `with_stored`, because it looks
+    /// at every message of the owner.
     ///
     /// # Errors
     /// A failure of the database.
@@ -219,7 +221,14 @@ async fn used_up_of(
         let limit = limit.filter(|limit| used >= *limit)?;
         Some((quota, used, limit))
     });
-    Ok(used_up.collect())
+    let mut used_up: Vec<_> = used_up.collect();
+    if let Some(limit) = limits.delivery_slots
+        && let Some(used) = slots_used_up(read, owner, limit, now).await?
+    {
+        // Some may be left, though for other webhooks than the one that waits.
+        used_up.push(("deliverySlots", used.into(), limit.into()));
+    }
+    Ok(used_up)
 }
 
 fn kinds(row: &Row) -> Result<BTreeSet<OperationKind>, StoreError> {

@@ -64,8 +64,13 @@ impl Left {
 
     /// How many deliveries one webhook may have leased of the tenant's own limit: as many as it leaves to the others.
     pub(super) fn slots_of_webhook(self) -> u32 {
-        self.slots.map_or(u32::MAX, |slots| slots.div_ceil(2))
+        self.slots.map_or(u32::MAX, slots_of_webhook)
     }
+}
+
+/// How many deliveries one webhook may have leased where so many more may be leased for its tenant.
+const fn slots_of_webhook(left: u32) -> u32 {
+    left.div_ceil(2)
 }
 
 struct Share {
@@ -219,6 +224,31 @@ pub(super) async fn leased(
         )
         .await?;
     row.count("leased")
+}
+
+/// How many deliveries are leased for an API key, where something of it that is due waits because it may have `limit` at once.
+/// That may be fewer than the limit: of each webhook a part is left to the others. What waits for its endpoint does not count.
+pub(super) async fn slots_used_up(
+    connection: &mut Connection,
+    key: i64,
+    limit: u32,
+    now: Timestamp,
+) -> Result<Option<u32>, StoreError> {
+    let leased = leased(connection, Some(key), now).await?;
+    let of_webhook = slots_of_webhook(limit.saturating_sub(leased));
+    let held_back = connection
+        .row(
+            "SELECT w.ordinal FROM webhooks w JOIN endpoints e ON e.webhook = w.ordinal
+             WHERE w.api_key = $1 AND w.active = 1 AND w.deleted = 0
+                 AND e.breaker = 'closed' AND coalesce(e.paused_until, 0) <= $2
+                 AND EXISTS (SELECT 1 FROM deliveries d WHERE d.webhook = w.ordinal AND d.due_at <= $2)
+                 AND (SELECT count(*) FROM deliveries l
+                      WHERE l.webhook = w.ordinal AND l.lease_token IS NOT NULL AND l.due_at > $2) >= $3
+             LIMIT 1",
+            values![key, now, i64::from(of_webhook)],
+        )
+        .await?;
+    Ok(held_back.map(|_| leased))
 }
 
 /// How many messages were handed over in the last second where the next one may be at `next`, unix microseconds.

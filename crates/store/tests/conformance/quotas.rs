@@ -17,6 +17,7 @@ use crate::{fixture::*, lease_on_insert::insert_leased, on_both};
 on_both!(
     a_key_gets_so_many_messages_a_second_of_all_processes_and_the_others_wait,
     a_key_has_so_many_deliveries_leased_by_all_processes,
+    places_that_something_waits_for_are_told_as_used_up,
     of_a_limited_key_nothing_is_leased_on_insert,
     turns_of_a_webhook_are_shared_by_all_processes,
     a_lane_takes_one_turn,
@@ -121,6 +122,34 @@ async fn a_key_has_so_many_deliveries_leased_by_all_processes(fixture: &Fixture)
         !lease(another, NOW).await.is_empty(),
         "places are free again"
     );
+}
+
+async fn places_that_something_waits_for_are_told_as_used_up(fixture: &Fixture) {
+    let store = &fixture.store;
+    let quotas = Quotas {
+        delivery_slots: Some(4),
+        ..Quotas::default()
+    };
+    let (_, id) = tenant(store, 1, 2, quotas).await;
+    let kinds = BTreeSet::from([OperationKind::Quota]);
+    let set = store.set_operations(&Access::All, &id, &kinds).await;
+    set.expect("sets").expect("exists");
+    let used_up = async |now| store.used_up_quotas(now, false).await.expect("reads");
+    assert_eq!(used_up(NOW).await, [], "they wait, and have places");
+    let leased = lease(store, NOW).await;
+    assert_eq!(leased.len(), 2);
+    assert_eq!(used_up(NOW).await, [], "nothing waits");
+    store_messages(store, &[message(&id, 3)]).await;
+    assert_eq!(lease(store, NOW).await.len(), 0, "the rest is of others");
+    let told = UsedUpQuota {
+        webhook: id.clone(),
+        quota: "deliverySlots",
+        used: 2,
+        limit: 4,
+    };
+    assert_eq!(used_up(NOW).await, [told]);
+    accept(store, &leased[..1]).await;
+    assert_eq!(used_up(NOW).await, [], "a place is free for it");
 }
 
 async fn of_a_limited_key_nothing_is_leased_on_insert(fixture: &Fixture) {

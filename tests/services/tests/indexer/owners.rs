@@ -1,25 +1,33 @@
 //! Operational messages: an owner is told what becomes of a webhook by another one.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::Value;
 use sluice_geyser::scripted::Code;
 use sluice_harness::indexer::{IndexerHarness, send};
-use sluice_store::{Access, EventKinds, Filters, OperationKind, WebhookDefinition, WebhookId};
+use sluice_store::{
+    Access, ApiKeyId, ApiKeySecret, EventKinds, Filters, NewApiKey, NewWebhook, OperationKind,
+    Quotas, Scopes, Secret, Timestamp, WebhookDefinition, WebhookId,
+};
 use sluice_testkit::{
     updates::{freeze_and_confirm, key, whole},
     webhook_receiver::{Reply, WebhookReceiver},
 };
+use tokio::time::sleep;
 
 use crate::{
     expectations::{Ending, Surroundings},
     on_both,
 };
 
+/// When keys and webhooks were made.
+const NOW: Timestamp = Timestamp::from_unix_millis(1_767_225_600_000);
+
 on_both!(
     an_owner_is_told_once_that_an_endpoint_is_gone,
     an_owner_is_told_of_an_endpoint_that_fails_a_filter_that_is_refused_and_a_gap,
     a_webhook_that_watches_nothing_is_told_of_the_others_and_never_of_itself,
+    an_owner_is_told_of_the_quotas_that_are_used_up_and_of_no_others,
 );
 
 /// A webhook about nothing that happens, which is told of the others.
@@ -72,7 +80,7 @@ async fn an_owner_is_told_once_that_an_endpoint_is_gone(mut harness: IndexerHarn
         .record_refusal(&gone, revision, "too many keys");
     assert!(refused.await.expect("records"));
     let bodies = harness.bodies(2).await;
-    assert_eq!(bodies[1]["type"], "filterRefused", "and nothing again");
+    assert_eq!(bodies[1]["type"], "filter.refused", "and nothing again");
     indexer.stop().await;
 }
 
@@ -99,7 +107,7 @@ async fn an_owner_is_told_of_an_endpoint_that_fails_a_filter_that_is_refused_and
         .record_refusal(&failing, revision, "too many keys");
     assert!(refused.await.expect("records"));
     let bodies = harness.bodies(2).await;
-    assert_eq!(bodies[1]["type"], "filterRefused");
+    assert_eq!(bodies[1]["type"], "filter.refused");
     assert_eq!(bodies[1]["data"]["reason"], "too many keys");
 
     let too_old = "broadcast from 41 is not available, last available: 500";
@@ -164,4 +172,97 @@ async fn a_webhook_that_watches_nothing_is_told_of_the_others_and_never_of_itsel
             .all(|message| message.body.contains(gone.as_str()))
     );
     indexer.stop().await;
+}
+
+async fn an_owner_is_told_of_the_quotas_that_are_used_up_and_of_no_others(harness: IndexerHarness) {
+    const SLOTS: u32 = 4;
+    let quotas = Quotas {
+        webhooks: Some(2),
+        addresses: Some(100),
+        stored_mib: Some(100),
+        messages_per_second: Some(10_000),
+        delivery_slots: Some(SLOTS),
+    };
+    let owner = limited_key(&harness, quotas).await;
+    let told_alone = WebhookDefinition {
+        events: EventKinds::default(),
+        filters: Filters::default(),
+        operations: BTreeSet::from([OperationKind::Quota]),
+        ..harness.definition()
+    };
+    let told = owned(&harness, &owner, 9, told_alone).await;
+    let silent = WebhookReceiver::always(Reply::Hang).await;
+    let silent = silent.expect("a free port");
+    let hanging = WebhookDefinition {
+        url: silent.url(),
+        ..harness.definition()
+    };
+    owned(&harness, &owner, 1, hanging).await;
+    let mut harness = harness;
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
+    // It holds half of what its owner may have under way, and has more to send.
+    for number in 11..=20 {
+        send(&connection, whole(&name, number)).await;
+        send(&connection, freeze_and_confirm(&name, number)).await;
+    }
+    indexer.until_checkpoint(20).await;
+    let bodies = harness.bodies(2).await;
+    let used_up: BTreeSet<_> = bodies
+        .iter()
+        .map(|body| {
+            assert_eq!(body["type"], "quota");
+            assert_eq!(body["webhookId"], told.as_str());
+            let data = &body["data"];
+            let number = |name: &str| data[name].as_u64().expect("a number");
+            let quota = data["quota"].as_str().expect("text");
+            (quota.to_owned(), number("used"), number("limit"))
+        })
+        .collect();
+    let (used, limit) = (u64::from(SLOTS / 2), u64::from(SLOTS));
+    let expected = BTreeSet::from([
+        ("webhooks".to_owned(), 2, 2),
+        ("deliverySlots".to_owned(), used, limit),
+    ]);
+    assert_eq!(used_up, expected);
+    // The writer has looked again by then.
+    sleep(Duration::from_secs(6)).await;
+    assert_eq!(harness.receiver.received().len(), 2, "once a day each");
+    indexer.stop().await;
+}
+
+/// A key with these limits.
+async fn limited_key(harness: &IndexerHarness, quotas: Quotas) -> Access {
+    let new = NewApiKey {
+        id: ApiKeyId::from_random([1; 8]),
+        name: "limited".to_owned(),
+        hash: ApiKeySecret::from_random([1; 32]).hash(),
+        created: NOW,
+        expires: None,
+        scopes: Scopes::ALL,
+    };
+    let created = harness.store.create_limited_api_key(&new, quotas).await;
+    created.expect("creates");
+    Access::Key(new.id)
+}
+
+/// A webhook of this owner.
+async fn owned(
+    harness: &IndexerHarness,
+    owner: &Access,
+    number: u8,
+    definition: WebhookDefinition,
+) -> WebhookId {
+    let secret = Secret::from_random([number; 32]);
+    harness.receiver.trust(secret.expose());
+    let new = NewWebhook {
+        id: WebhookId::from_random([number; 16]),
+        owner: owner.clone(),
+        relay_until: None,
+        definition,
+        secret,
+        created: NOW,
+    };
+    let created = harness.store.create_webhook(&new, 10).await;
+    created.expect("created").id
 }
