@@ -12,5 +12,6 @@ pub mod dispatcher;
 pub mod limiter;
 pub mod limits;
 mod recorder;
+mod recoveries;
 pub mod retry;
 mod wakes;

@@ -12,7 +12,7 @@ use service_kit::{
 };
 use sluice_config::Config;
 use sluice_geyser::{Endpoint, Servers};
-use sluice_store::{SharedTime, Store, StoreError};
+use sluice_store::{MOST_PULLED, SharedTime, Store, StoreError};
 use sluice_webhook_client::{Client, Reach};
 use tokio::{
     net::TcpListener,
@@ -24,7 +24,7 @@ use crate::{
     delivery::{
         capacity::{DispatchCapacity, Submissions},
         dispatcher::Dispatcher,
-        limits::{MAX_LEASED, MAX_LEASED_BYTES, MOST_IDLE, most_idle, most_leased},
+        limits::{MAX_LEASED, MAX_LEASED_BYTES, MOST_IDLE_OF_PROCESS, most_idle, most_leased},
         retry,
     },
     events::{idl::Idls, subscription_index::Subscriptions},
@@ -107,6 +107,7 @@ pub async fn run(
         store: store.clone(),
         client,
         schedule: retry::schedule(config.webhooks.retry_pauses()),
+        most_pulled: MOST_PULLED,
         inserted: stored,
         metrics: metrics.clone(),
         traces,
@@ -130,14 +131,16 @@ pub async fn run(
     tasks.spawn(idl_watcher.run(stop.clone()));
     tasks.spawn(leader_tasks.run(stop.clone()));
     tasks.spawn(dispatcher.run(submissions, stop.clone()));
-    let serving = stop.clone();
-    tasks.spawn(async move {
-        if let Err(error) = health::serve(listener, health, serving).await {
-            tracing::error!(%error, "the health endpoints failed");
-        }
-    });
+    tasks.spawn(serve_health(listener, health, stop.clone()));
     tracing::info!(%listen, "the indexer runs");
     until_ended(tasks, &shutdown, &stop).await
+}
+
+/// Answers health requests until `stop`.
+async fn serve_health(listener: TcpListener, health: Health, stop: CancellationToken) {
+    if let Err(error) = health::serve(listener, health, stop).await {
+        tracing::error!(%error, "the health endpoints failed");
+    }
 }
 
 /// Waits for all tasks; the first one that ends stops the others.
@@ -161,7 +164,8 @@ async fn until_ended(
 
 /// How many files this process may have open, after asking for a socket for each delivery and one that is kept for the next.
 fn raised_open_files() -> Option<u64> {
-    let sockets = u64::try_from(MAX_LEASED.saturating_add(MOST_IDLE)).unwrap_or(u64::MAX);
+    let sockets =
+        u64::try_from(MAX_LEASED.saturating_add(MOST_IDLE_OF_PROCESS)).unwrap_or(u64::MAX);
     open_files::raise(sockets.saturating_add(open_files::OTHERS))
 }
 

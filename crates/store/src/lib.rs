@@ -31,7 +31,7 @@
 //! | active webhooks | [`Store::webhook_revision`], [`Store::active_webhooks`], [`Store::active_changes`], [`Store::filter_change`], [`Store::record_filter_state`] |
 //! | the chain | [`Store::commit`], [`Store::checkpoint`], [`Store::unconfirmed_slots`], [`Store::messages_of_slot`], [`Store::account_gaps`], [`Store::ended_pauses`], [`Store::try_acquire_leadership`] |
 //! | requested backfills | [`Store::request_backfill`], [`Store::backfill`], [`Store::next_backfill`], [`Store::record_backfill`] |
-//! | delivery | [`Store::commit_pending`], [`Store::lease_due`], [`Store::lease_due_pending`], [`Store::lease_relayed`], [`Store::record`], [`Store::release`], [`Store::endpoint`], [`Store::next_due`] |
+//! | delivery | [`Store::commit_pending`], [`Store::lease_due`], [`Store::lease_due_pending`], [`Store::lease_relayed`], [`Store::record`], [`Store::pull_forward`], [`Store::release`], [`Store::endpoint`], [`Store::next_due`] |
 //! | history | [`Store::messages_after`], [`Store::deliveries`], [`Store::redeliver`], [`Store::skip`] |
 //! | operational webhooks | [`Store::set_operations`], [`Store::operations`], [`Store::operation_recipients`], [`Store::troubled_webhooks`], [`Store::used_up_quotas`] |
 //! | encryption | [`Store::encrypted`], [`Store::reencrypt`] |
@@ -64,13 +64,13 @@ pub use model::{
     MAX_ATTEMPTS_PER_SECOND, MAX_BATCH_BYTES, MAX_BATCH_MESSAGES, MAX_BATCH_WAIT, MAX_CONCURRENCY,
     MAX_IDL_BYTES, MAX_OWN_RETRY_PAUSE_SECS, MAX_OWN_RETRY_PAUSES, MAX_OWNER_IDL_BYTES,
     MAX_PAYLOAD_BYTES, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES, MIN_BATCH_BYTES,
-    MIN_PAYLOAD_BYTES, Memcmp, MessageId, MessageKind, MessagePage, NewApiKey, NewMessage,
-    NewWebhook, Observation, OperationKind, OperationRecipient, Outcome, Pause, Payload,
-    QueueStats, Quotas, Readiness, Recorded, Redeliver, Removed, ResumeState, Retention, Revision,
-    Scope, Scopes, Secret, Secrets, SharedTime, SignatureVersion, Skipped, SlotMessage, StoredIdls,
-    StoredMessage, Tenant, TenantShares, Timestamp, Timings, TransactionOutcome, TroubledWebhook,
-    UnconfirmedSlots, UploadedIdl, Usage, UsedUpQuota, Webhook, WebhookDefinition, WebhookId,
-    WebhookPage, api_key_name_fault,
+    MIN_PAYLOAD_BYTES, MOST_PULLED, Memcmp, MessageId, MessageKind, MessagePage, NewApiKey,
+    NewMessage, NewWebhook, Observation, OperationKind, OperationRecipient, Outcome, Pause,
+    Payload, QueueStats, Quotas, Readiness, Recorded, Recovering, Redeliver, Removed, ResumeState,
+    Retention, Revision, Scope, Scopes, Secret, Secrets, SharedTime, SignatureVersion, Skipped,
+    SlotMessage, StoredIdls, StoredMessage, Tenant, TenantShares, Timestamp, Timings,
+    TransactionOutcome, TroubledWebhook, UnconfirmedSlots, UploadedIdl, Usage, UsedUpQuota,
+    Webhook, WebhookDefinition, WebhookId, WebhookPage, api_key_name_fault,
 };
 pub use sluice_chain_types::Commitment;
 pub use sql::{Leadership, PendingCommit, PendingLeases, Store};

@@ -43,7 +43,8 @@ pub use self::{
         NewApiKey, Quotas, Usage, api_key_name_fault,
     },
     attempt::{
-        Attempt, AttemptResult, MAX_RESPONSE_BYTES, Observation, Outcome, Recorded, Timings,
+        Attempt, AttemptResult, MAX_RESPONSE_BYTES, MOST_PULLED, Observation, Outcome, Recorded,
+        Recovering, Timings,
     },
     backfill::{Backfill, BackfillKind, BackfillRequest, BackfillState, BackfillTurn},
     backup::Backup,

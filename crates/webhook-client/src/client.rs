@@ -27,7 +27,7 @@ use crate::{
     connection::{Connection, Outgoing},
     connector::Connector,
     error::{SendError, SetupError},
-    pool::{MOST_IDLE, Pool},
+    pool::{MOST_IDLE_BY_DEFAULT, Pool},
     request::{self, SignedRequest, WebhookRequest},
     resolve::{CachedResolver, Resolver, SystemResolver},
     retry_after,
@@ -93,7 +93,7 @@ impl Client {
         Ok(Self {
             reach,
             connector: Arc::new(Connector::new(resolver, own.clone())?),
-            pool: Arc::new(Pool::of(MOST_IDLE)),
+            pool: Arc::new(Pool::of(MOST_IDLE_BY_DEFAULT)),
             own,
             deadline: deadline.clamp(SHORTEST_DEADLINE, LONGEST_DEADLINE),
         })

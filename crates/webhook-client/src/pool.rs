@@ -19,7 +19,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Connections kept open to all endpoints together, unless the client is told otherwise: each is an open file, and an owner
 /// may have webhooks at as many hosts as he likes. A quarter of the files that a process is given where nobody asks for more.
-pub(crate) const MOST_IDLE: usize = 256;
+pub(crate) const MOST_IDLE_BY_DEFAULT: usize = 256;
 
 /// Idle connections by endpoint: scheme, host and port, as they begin a URL.
 pub(crate) struct Pool {
@@ -126,7 +126,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_newest_open_connection_of_an_endpoint_is_given_out_once() {
-        let pool = Arc::new(Pool::of(MOST_IDLE));
+        let pool = Arc::new(Pool::of(MOST_IDLE_BY_DEFAULT));
         let (oldest, _peer) = connection().await;
         let (closed, its_peer) = connection().await;
         pool.keep(A, oldest);
@@ -139,7 +139,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_more_are_kept_than_are_needed_at_once() {
-        let pool = Arc::new(Pool::of(MOST_IDLE));
+        let pool = Arc::new(Pool::of(MOST_IDLE_BY_DEFAULT));
         let mut peers = Vec::new();
         for _ in 0..IDLE_CONNECTIONS + 3 {
             let (connection, peer) = connection().await;

@@ -25,6 +25,7 @@ use super::{
     limiter::{EndpointLimiter, EndpointPermits},
     limits::{MAX_IN_FLIGHT, MAX_LEASED, MAX_LEASED_BYTES},
     recorder::{Ended, EndedDelivery, RecordedWebhooks, Recorder},
+    recoveries::Recoveries,
     retry,
     wakes::{Wake, Wakes},
 };
@@ -52,6 +53,8 @@ pub struct Dispatcher {
     pub client: Client,
     /// Pauses before the attempts.
     pub schedule: Arc<[Duration]>,
+    /// Deliveries that one transaction makes due when their endpoint accepts again; more are made due by several.
+    pub most_pulled: u32,
     /// Notified when messages are inserted whose deliveries are not submitted.
     pub inserted: Arc<Notify>,
     /// Metrics of attempts.
@@ -85,6 +88,7 @@ impl Dispatcher {
             metrics: self.metrics.clone(),
             clock: self.clock.clone(),
             outage: OutageLog::new("recording deliveries"),
+            recoveries: Recoveries::new(self.store.clone(), self.most_pulled),
             recorded: Arc::clone(&recorded),
         };
         let recorder = tokio::spawn(recorder.run(to_record));

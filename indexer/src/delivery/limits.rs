@@ -28,13 +28,13 @@ pub fn most_leased(open_files: Option<u64>) -> usize {
 
 /// Connections that this process keeps open between attempts, to all endpoints together: enough for some hundred endpoints that
 /// are sent to all the time, each a few kilobytes.
-pub const MOST_IDLE: usize = 1024;
+pub const MOST_IDLE_OF_PROCESS: usize = 1024;
 
 /// Connections that this process keeps open between attempts where it may have so many files open: half of what deliveries in
 /// flight may take, so that owners with webhooks at many hosts leave a quarter of the files to the rest.
 #[must_use]
 pub fn most_idle(open_files: Option<u64>) -> usize {
-    (most_leased(open_files) / 2).min(MOST_IDLE)
+    (most_leased(open_files) / 2).min(MOST_IDLE_OF_PROCESS)
 }
 
 /// Bytes of bodies that this process holds leases on at once. A body may have megabytes, and is in memory twice while it is
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn connections_that_wait_leave_a_quarter_of_the_open_files_to_the_rest() {
-        assert_eq!(most_idle(None), MOST_IDLE);
+        assert_eq!(most_idle(None), MOST_IDLE_OF_PROCESS);
         for files in [256_u64, 1_024, 4_096, 1 << 20] {
             let taken = most_leased(Some(files)) + most_idle(Some(files));
             let taken = u64::try_from(taken).expect("small");

@@ -15,7 +15,10 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{breaker, capacity::ReservedPart, limiter::EndpointLimiter, limits::MAX_IN_FLIGHT};
+use super::{
+    breaker, capacity::ReservedPart, limiter::EndpointLimiter, limits::MAX_IN_FLIGHT,
+    recoveries::Recoveries,
+};
 use crate::metrics::Metrics;
 
 /// Results recorded in one transaction.
@@ -64,6 +67,7 @@ pub(super) struct Recorder {
     pub(super) metrics: Metrics,
     pub(super) clock: Clock,
     pub(super) outage: OutageLog,
+    pub(super) recoveries: Recoveries,
     /// Told when capacity is free again.
     pub(super) recorded: Arc<RecordedWebhooks>,
 }
@@ -114,6 +118,7 @@ impl Recorder {
             let leases = results.iter().map(|result| &result.lease);
             self.recorded.tell(leases.chain(&unused));
         }
+        self.recoveries.finish().await;
     }
 
     /// Waits for more results to record in one transaction: the processor is needed for what is still to be sent, and
@@ -139,8 +144,14 @@ impl Recorder {
         }
     }
 
-    async fn record(&self, results: &[AttemptResult], unused: &[Lease]) -> Result<(), StoreError> {
-        let recorded = self.store.record(results, &next_state).await?;
+    async fn record(
+        &mut self,
+        results: &[AttemptResult],
+        unused: &[Lease],
+    ) -> Result<(), StoreError> {
+        let most = self.recoveries.most_in_round;
+        let recording = self.store.record_pulling(results, &next_state, most);
+        let recorded = recording.await?;
         for change in &recorded.endpoints {
             self.act_on(change);
         }
@@ -148,6 +159,7 @@ impl Recorder {
         for (result, _) in counted.filter(|(_, counted)| **counted) {
             self.metrics.recorded(&result.outcome);
         }
+        self.recoveries.go_on(recorded.recovering);
         let now = Timestamp::from(self.clock.now());
         self.store.release(unused, now).await
     }

@@ -146,4 +146,21 @@ pub struct Recorded {
     pub counted: Vec<bool>,
     /// For each result that counted, in order, its endpoint before and after it.
     pub endpoints: Vec<EndpointChange>,
+    /// Endpoints that accept again, of which more waits for a retry than was made due with the results:
+    /// [`Store::pull_forward`](crate::Store::pull_forward) goes on.
+    pub recovering: Vec<Recovering>,
+}
+
+/// Deliveries of one webhook that one transaction makes due when its endpoint accepts again: few enough that others who write wait
+/// no longer for it than for one that stores a full slot.
+pub const MOST_PULLED: u32 = 10_000;
+
+/// An endpoint that accepts again, and how far what waits for it was made due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovering {
+    pub(crate) webhook: i64,
+    /// When it accepted.
+    pub(crate) now: Timestamp,
+    /// What would have been due then or later is due now, by time and sequence.
+    pub(crate) before: (Timestamp, i64),
 }

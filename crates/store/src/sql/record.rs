@@ -16,8 +16,8 @@ use super::{
     webhook_row,
 };
 use crate::{
-    AttemptResult, Breaker, EndpointChange, EndpointState, Lease, MAX_RESPONSE_BYTES, Outcome,
-    Recorded, StoreError, Timestamp,
+    AttemptResult, Breaker, EndpointChange, EndpointState, Lease, MAX_RESPONSE_BYTES, MOST_PULLED,
+    Outcome, Recorded, StoreError, Timestamp,
     backend::{Connection, Durability, Value, bound_rows, signed, values},
 };
 
@@ -28,27 +28,45 @@ const MAX_ERROR_CHARS: usize = 500;
 /// The deliveries whose results count, with the number of the attempt.
 type Counted = HashMap<(i64, i64), i64>;
 
+/// The next state of an endpoint, by its state before and a result.
+type OnAttempt<'a> = dyn Fn(EndpointState, &AttemptResult) -> EndpointState + Send + Sync + 'a;
+
 impl Store {
     /// Records results of attempts, of any webhooks, in one transaction. A result whose lease was lost to
     /// another one does not count, except that an accepted message is delivered whatever its lease.
     ///
     /// For each result that counts, in order, `on_attempt` returns the next state of its endpoint from the
-    /// state before. It is a pure function: the whole transaction may be run again.
+    /// state before. It is a pure function: the whole transaction may be run again. What waits for a retry at an endpoint that
+    /// recovers by one is made due, as far as one transaction may.
     ///
     /// # Errors
     /// A failure of the database; the deliveries are due again when their leases run out.
     pub async fn record(
         &self,
         results: &[AttemptResult],
-        on_attempt: &(dyn Fn(EndpointState, &AttemptResult) -> EndpointState + Send + Sync),
+        on_attempt: &OnAttempt<'_>,
     ) -> Result<Recorded, StoreError> {
-        retried!(self.try_record(results, on_attempt))
+        self.record_pulling(results, on_attempt, MOST_PULLED).await
+    }
+
+    /// As [`Store::record`], but of each endpoint that recovers at most so many waiting deliveries are made due.
+    ///
+    /// # Errors
+    /// As [`Store::record`].
+    pub async fn record_pulling(
+        &self,
+        results: &[AttemptResult],
+        on_attempt: &OnAttempt<'_>,
+        most: u32,
+    ) -> Result<Recorded, StoreError> {
+        retried!(self.try_record(results, on_attempt, most))
     }
 
     async fn try_record(
         &self,
         results: &[AttemptResult],
-        on_attempt: &(dyn Fn(EndpointState, &AttemptResult) -> EndpointState + Send + Sync),
+        on_attempt: &OnAttempt<'_>,
+        most: u32,
     ) -> Result<Recorded, StoreError> {
         if results.is_empty() {
             return Ok(Recorded::default());
@@ -63,13 +81,13 @@ impl Store {
             |each: &AttemptResult| key(&each.lease).is_ok_and(|key| counted.contains_key(&key));
         let that_count: Vec<&AttemptResult> = results.iter().filter(|each| counts(each)).collect();
         let bytes = insert_attempts(&mut write, &that_count, &counted).await?;
-        let mut changes = Vec::new();
+        let (mut changes, mut recovering) = (Vec::new(), Vec::new());
         if let Some(now) = that_count.iter().map(|each| each.attempt.ended()).max() {
             lanes::wake(&mut write, &lanes, now).await?;
             let recovered;
             (changes, recovered) =
                 update_endpoints(&mut write, &webhooks, &that_count, on_attempt).await?;
-            recovery::pull_forward(&mut write, &recovered, now).await?;
+            recovering = recovery::begin(&mut write, &recovered, now, most).await?;
         }
         for each in &that_count {
             if let Outcome::Gone { reason, .. } = &each.outcome {
@@ -85,6 +103,7 @@ impl Store {
         Ok(Recorded {
             counted: results.iter().map(counts).collect(),
             endpoints: changes,
+            recovering,
         })
     }
 }
@@ -257,7 +276,7 @@ async fn update_endpoints(
     write: &mut Connection,
     webhooks: &str,
     results: &[&AttemptResult],
-    on_attempt: &(dyn Fn(EndpointState, &AttemptResult) -> EndpointState + Send + Sync),
+    on_attempt: &OnAttempt<'_>,
 ) -> Result<(Vec<EndpointChange>, Vec<i64>), StoreError> {
     let before = endpoints::lock_and_read(write, webhooks).await?;
     let mut now = before.clone();

@@ -67,7 +67,8 @@ impl Store {
         PostgresDatabase::schema(url).await
     }
 
-    /// A health probe: the database answers, and an SQLite file is still the one that was opened.
+    /// A health probe: the database answers, and an SQLite file is still the one that was opened. It reads one row, however much is
+    /// stored or waits.
     ///
     /// # Errors
     /// [`StoreError::FileGone`], or the failure of the database.

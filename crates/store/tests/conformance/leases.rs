@@ -22,6 +22,7 @@ on_both!(
     bodies_are_leased_up_to_a_number_of_bytes,
     a_paused_endpoint_is_left_alone_and_then_tried_with_one_delivery,
     an_endpoint_that_recovers_is_sent_at_once_what_waits_for_a_retry,
+    however_much_waits_for_an_endpoint_that_recovers_is_made_due_in_rounds,
     what_failed_too_seldom_to_open_the_breaker_is_sent_at_once_too_after_an_outage,
     a_concurrency_limit_is_honoured,
     what_an_owner_asks_for_is_leased_and_no_more,
@@ -410,6 +411,62 @@ async fn an_endpoint_that_recovers_is_sent_at_once_what_waits_for_a_retry(fixtur
     assert!(lease(store, soon).await.is_empty());
     let pending = deliveries(store, &id).await;
     assert_eq!(pending[1].state, DeliveryState::Pending);
+}
+
+async fn however_much_waits_for_an_endpoint_that_recovers_is_made_due_in_rounds(fixture: &Fixture) {
+    const MOST: u32 = 2;
+    let store = &fixture.store;
+    let id = owing(store, 8).await;
+    let leased = lease(store, NOW).await;
+    // All but the probe wait for hours, half of them for the same time.
+    let failures: Vec<_> = leased
+        .iter()
+        .map(|each| {
+            let hours = match each.lease.sequence {
+                1 => 0,
+                sequence => 3 + sequence / 5,
+            };
+            let at = NOW.after(Duration::from_secs(hours * 60 * 60));
+            result(each, 500, Outcome::Retry { at })
+        })
+        .collect();
+    let breaker =
+        |breaker| move |state: EndpointState, _: &AttemptResult| EndpointState { breaker, ..state };
+    let opened = store.record(&failures, &breaker(Breaker::Open)).await;
+    assert_eq!(opened.expect("records").recovering, []);
+    let probe = lease(store, NOW).await;
+    let accepted = [result(&probe[0], 200, Outcome::Delivered)];
+    let close = breaker(Breaker::Closed);
+    let recorded = store.record_pulling(&accepted, &close, MOST).await;
+    let recorded = recorded.expect("records");
+    let [mut rest] = <[_; 1]>::try_from(recorded.recovering).expect("one, of which more waits");
+    let soon = NOW.after(Duration::from_secs(1));
+    let pulled = async || {
+        let mut sequences = sequences(&lease(store, soon).await);
+        sequences.sort_unstable();
+        sequences
+    };
+    assert_eq!(pulled().await, [7, 8], "those that would be due last first");
+    for expected in [[5, 6], [3, 4]] {
+        let round = store.pull_forward(&rest, MOST).await;
+        rest = round.expect("pulls").expect("there is more");
+        assert_eq!(pulled().await, expected);
+    }
+    // One that fails again is left to its next recovery.
+    let state = |breaker| EndpointState {
+        breaker,
+        ..EndpointState::default()
+    };
+    let set = store.set_endpoint(&id, &state(Breaker::HalfOpen)).await;
+    assert!(set.expect("sets"));
+    let round = store.pull_forward(&rest, MOST).await;
+    assert_eq!(round.expect("asks"), None);
+    let set = store.set_endpoint(&id, &state(Breaker::Closed)).await;
+    assert!(set.expect("sets"));
+    assert_eq!(pulled().await, [0; 0]);
+    let round = store.pull_forward(&rest, MOST).await;
+    assert_eq!(round.expect("pulls"), None, "nothing is left");
+    assert_eq!(pulled().await, [2]);
 }
 
 async fn a_concurrency_limit_is_honoured(fixture: &Fixture) {

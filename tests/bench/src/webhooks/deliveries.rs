@@ -228,6 +228,7 @@ pub(super) async fn deliver(
         store: store.clone(),
         client: client.clone(),
         schedule: retry::SCHEDULE.into(),
+        most_pulled: sluice_store::MOST_PULLED,
         inserted: stored,
         metrics: Metrics::default(),
         traces: MessageTraces::default(),

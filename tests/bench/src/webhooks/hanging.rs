@@ -189,6 +189,7 @@ impl Row {
             store,
             client: Client::new(DEADLINE, Reach::PublicAndLoopback)?,
             schedule: retry::SCHEDULE.into(),
+            most_pulled: sluice_store::MOST_PULLED,
             inserted: Arc::clone(&stored),
             metrics: Metrics::default(),
             traces: MessageTraces::default(),

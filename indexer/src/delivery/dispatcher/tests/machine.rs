@@ -65,6 +65,8 @@ fn dispatcher(
         store: store.clone(),
         client: Client::new(deadline, Reach::PublicAndLoopback).expect("TLS"),
         schedule: SCHEDULE.into(),
+        // So that each that waits takes a transaction of its own.
+        most_pulled: 1,
         inserted: Arc::clone(inserted),
         metrics: Metrics::default(),
         traces: MessageTraces::default(),
