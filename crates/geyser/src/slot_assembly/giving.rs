@@ -238,7 +238,11 @@ impl SlotAssembler {
             meta,
             processed,
         } = bank.spend();
-        entry.given = Some(Given { blockhash, source });
+        entry.given = Some(Given {
+            blockhash,
+            parent,
+            source,
+        });
         entry.owed = Owed::new(filter);
         self.findings.push(Finding::Taken { source, slot });
         self.give(synthesized(SlotUpdate {
@@ -273,29 +277,10 @@ impl SlotAssembler {
             self.work.all_are_due();
         }
         let mut withdrawn = BTreeSet::from([slot]);
-        let above: Vec<u64> = self
-            .slots
-            .range(slot + 1..)
-            .map(|(slot, _)| *slot)
-            .collect();
-        for child in above {
-            let Some(entry) = self
-                .slots
-                .get_mut(&child)
-                .filter(|entry| entry.given.is_some())
-            else {
-                continue;
-            };
-            let spent = entry
-                .views
-                .iter()
-                .flat_map(|view| &view.banks)
-                .filter(|bank| bank.is_spent());
-            if spent
-                .filter_map(|bank| bank.parent)
-                .any(|parent| withdrawn.contains(&parent))
-            {
-                withdrawn.insert(child);
+        for (above, entry) in self.slots.range(slot + 1..) {
+            let parent = entry.given.as_ref().and_then(|given| given.parent);
+            if parent.is_some_and(|parent| withdrawn.contains(&parent)) {
+                withdrawn.insert(*above);
             }
         }
         for slot in withdrawn {

@@ -124,12 +124,12 @@ impl SlotAssembler {
             for parent in entry.banks().filter_map(|bank| bank.parent) {
                 self.work.is_due(parent);
             }
-            let mut was_given = false;
+            let mut is_of_another = false;
             if let Some(view) = entry.views.get_mut(source) {
-                let given = entry.given.as_ref().map(|given| given.blockhash.as_str());
                 let dead = view.take_banks(update.bank_id);
-                let mut dead = dead.iter().filter_map(CollectedBank::blockhash);
-                was_given = dead.any(|hash| Some(hash) == given);
+                let given = entry.given.as_ref().map(|given| given.blockhash.as_str());
+                let mut hashes = dead.iter().map(CollectedBank::blockhash);
+                let was_given = given.is_some() && hashes.any(|hash| hash == given);
                 has_others = !view.banks.is_empty();
                 if !has_others {
                     *view = SlotView {
@@ -137,8 +137,11 @@ impl SlotAssembler {
                         ..SlotView::default()
                     };
                 }
+                // A side stream may be ahead, and have brought already what was made in the place of this one.
+                let is_replaced = given.is_some() && !dead.is_empty();
+                is_of_another = !was_given && (has_others || is_replaced);
             }
-            if has_others && !was_given {
+            if is_of_another {
                 return self.advance();
             }
             // Another server has it whole, and its word counts as much; the chain's, more.

@@ -42,6 +42,8 @@ struct Commitment {
 #[derive(Debug, Clone)]
 pub(super) struct Given {
     pub(super) blockhash: String,
+    /// Slot that it builds on. Its connection may be over by the time that this matters.
+    pub(super) parent: Option<u64>,
     /// Where it was taken from.
     pub(super) source: usize,
 }

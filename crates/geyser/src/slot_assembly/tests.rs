@@ -2,6 +2,7 @@
 
 mod bank_ids;
 mod late;
+mod late_deaths;
 mod left_forks;
 mod server_model;
 mod world;
