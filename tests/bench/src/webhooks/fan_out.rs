@@ -65,8 +65,9 @@ const ROUNDS: usize = 3;
 /// # Errors
 /// When something does not start or does not answer.
 pub async fn figures() -> anyhow::Result<Vec<Figure>> {
-    let alone = measure(None).await?;
-    let batched = measure(Some(Batch::default())).await?;
+    let formerly = measure(None, with_own_body).await?;
+    let alone = measure(None, as_it_is).await?;
+    let batched = measure(Some(Batch::default()), as_it_is).await?;
     let rate = |figure, rate: f64| Figure::new(figure, rate.round(), "messages/s", Limit::None);
     let against = |figure, ratio, limit| Figure::new(figure, ratio, "times", limit);
     let usual = stored(POOLS_WRITTEN).await?;
@@ -74,6 +75,11 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     Ok(vec![
         rate("one program to 100 webhooks, stored and delivered", alone),
         rate("the same in batches", batched),
+        against(
+            "the same, against a body stored and posted for each webhook",
+            batched / formerly,
+            Limit::AtLeast(3.0),
+        ),
         rate("one program to 100 webhooks, stored", usual.once),
         against(
             "the same, against a body stored for each webhook",
@@ -104,7 +110,7 @@ async fn stored(written: Written) -> anyhow::Result<Stored> {
     let mut for_each = hot_program(&folder.path().join("for-each"), &urls(), None).await?;
     let (mut rates_once, mut rates_for_each) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        rates_once.push(store_slot(&mut once, written, |message| message).await?);
+        rates_once.push(store_slot(&mut once, written, as_it_is).await?);
         rates_for_each.push(store_slot(&mut for_each, written, with_own_body).await?);
     }
     once.store.close().await;
@@ -151,6 +157,10 @@ async fn store_slot(
     Ok(messages.len() as f64 / took.as_secs_f64())
 }
 
+const fn as_it_is(message: NewMessage) -> NewMessage {
+    message
+}
+
 /// The message with a body that it shares with no other.
 fn with_own_body(message: NewMessage) -> NewMessage {
     let body = message.body.with_sequence(0);
@@ -163,7 +173,10 @@ fn with_own_body(message: NewMessage) -> NewMessage {
 }
 
 /// Messages per second, from the storing of the first until the last is recorded.
-async fn measure(batch: Option<Batch>) -> anyhow::Result<f64> {
+async fn measure(
+    batch: Option<Batch>,
+    adjust: impl Fn(NewMessage) -> NewMessage,
+) -> anyhow::Result<f64> {
     let folder = tempfile::tempdir()?;
     let keeping = match batch {
         Some(_) => Keeping::CountBatched,
@@ -175,7 +188,7 @@ async fn measure(batch: Option<Batch>) -> anyhow::Result<f64> {
     let client = Client::new(DEADLINE, Reach::PublicAndLoopback)?;
     let mut rates = Vec::new();
     for round in 0..=ROUNDS {
-        let took = take_round(&mut queue, &receivers, &client).await?;
+        let took = take_round(&mut queue, &adjust, (&receivers, &client)).await?;
         if round > 0 {
             rates.push(rate(took));
         }
@@ -210,14 +223,15 @@ fn rate(took: Duration) -> f64 {
 /// Stores the messages of some slots while they are delivered, until everything is recorded; says how long it took.
 async fn take_round(
     queue: &mut Queue,
-    receivers: &Receivers,
-    client: &Client,
+    adjust: impl Fn(NewMessage) -> NewMessage,
+    (receivers, client): (&Receivers, &Client),
 ) -> anyhow::Result<Duration> {
     let (store, stored) = (queue.store.clone(), Arc::new(Notify::new()));
     let inserted = Arc::clone(&stored);
     let storing = async {
         for _ in 0..SLOTS {
-            let messages = queue.messages(0, EVENTS);
+            let messages = queue.messages(0, EVENTS).into_iter();
+            let messages: Vec<_> = messages.map(&adjust).collect();
             queue.store(&messages).await?;
             stored.notify_one();
         }
