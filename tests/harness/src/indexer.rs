@@ -310,18 +310,30 @@ impl IndexerHarness {
 
     /// Creates a webhook, whose id and secret are made of `number`.
     pub async fn create(&self, number: u8, definition: WebhookDefinition) -> WebhookId {
-        self.insert(number, definition, None).await
+        self.create_owned(number, &Access::All, definition).await
+    }
+
+    /// The same of this owner.
+    pub async fn create_owned(
+        &self,
+        number: u8,
+        owner: &Access,
+        definition: WebhookDefinition,
+    ) -> WebhookId {
+        self.insert(number, owner, definition, None).await
     }
 
     /// A temporary webhook: its messages are not posted but wait until they are read.
     pub async fn create_temporary(&self, number: u8, definition: WebhookDefinition) -> WebhookId {
         let end = Timestamp::from(Clock::system().now()).after(DAY);
-        self.insert(number, definition, Some(end)).await
+        self.insert(number, &Access::All, definition, Some(end))
+            .await
     }
 
     async fn insert(
         &self,
         number: u8,
+        owner: &Access,
         definition: WebhookDefinition,
         relay_until: Option<Timestamp>,
     ) -> WebhookId {
@@ -329,7 +341,7 @@ impl IndexerHarness {
         self.receiver.trust(secret.expose());
         let new = NewWebhook {
             id: WebhookId::from_random([number; 16]),
-            owner: Access::All,
+            owner: owner.clone(),
             relay_until,
             definition,
             secret,

@@ -9,8 +9,8 @@ use sluice_chain_types::RawAccount;
 use sluice_geyser::scripted::Connection;
 use sluice_harness::indexer::{Indexer, IndexerHarness, send, soon};
 use sluice_store::{
-    Access, ApiKeyId, ApiKeySecret, ChainIdl, Conditions, EventKind, NewApiKey, NewWebhook, Scopes,
-    Secret, Timestamp, UploadedIdl, WebhookDefinition, WebhookId,
+    Access, ApiKeyId, ApiKeySecret, ChainIdl, Conditions, EventKind, NewApiKey, Scopes, Timestamp,
+    UploadedIdl, WebhookDefinition, WebhookId,
 };
 use sluice_testkit::{
     rpc_node::RpcNode,
@@ -78,25 +78,15 @@ async fn watching(
     owner: &Access,
     name: Option<&str>,
 ) -> WebhookId {
-    let secret = Secret::from_random([number; 32]);
-    harness.receiver.trust(secret.expose());
-    let new = NewWebhook {
-        id: WebhookId::from_random([number; 16]),
-        owner: owner.clone(),
-        relay_until: None,
-        definition: WebhookDefinition {
-            events: [EventKind::ProgramEvent].into_iter().collect(),
-            conditions: Conditions {
-                event_names: name.map(str::to_owned).into_iter().collect(),
-                ..Conditions::default()
-            },
-            ..harness.definition()
+    let definition = WebhookDefinition {
+        events: [EventKind::ProgramEvent].into_iter().collect(),
+        conditions: Conditions {
+            event_names: name.map(str::to_owned).into_iter().collect(),
+            ..Conditions::default()
         },
-        secret,
-        created: NOW,
+        ..harness.definition()
     };
-    let created = harness.store.create_webhook(&new, 10).await;
-    created.expect("creates").id
+    harness.create_owned(number, owner, definition).await
 }
 
 /// The program's account with an IDL, as Anchor packs it.

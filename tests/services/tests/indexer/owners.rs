@@ -6,8 +6,8 @@ use serde_json::Value;
 use sluice_geyser::scripted::Code;
 use sluice_harness::indexer::{IndexerHarness, send};
 use sluice_store::{
-    Access, ApiKeyId, ApiKeySecret, EventKinds, Filters, NewApiKey, NewWebhook, OperationKind,
-    Quotas, Scopes, Secret, Timestamp, WebhookDefinition, WebhookId,
+    Access, ApiKeyId, ApiKeySecret, EventKinds, Filters, NewApiKey, OperationKind, Quotas, Scopes,
+    Timestamp, WebhookDefinition, WebhookId,
 };
 use sluice_testkit::{
     updates::{freeze_and_confirm, key, whole},
@@ -190,14 +190,14 @@ async fn an_owner_is_told_of_the_quotas_that_are_used_up_and_of_no_others(harnes
         operations: BTreeSet::from([OperationKind::Quota]),
         ..harness.definition()
     };
-    let told = owned(&harness, &owner, 9, told_alone).await;
+    let told = harness.create_owned(9, &owner, told_alone).await;
     let silent = WebhookReceiver::always(Reply::Hang).await;
     let silent = silent.expect("a free port");
     let hanging = WebhookDefinition {
         url: silent.url(),
         ..harness.definition()
     };
-    owned(&harness, &owner, 1, hanging).await;
+    harness.create_owned(1, &owner, hanging).await;
     let mut harness = harness;
     let indexer = harness.start().await;
     let (connection, name) = harness.listening().await;
@@ -244,25 +244,4 @@ async fn limited_key(harness: &IndexerHarness, quotas: Quotas) -> Access {
     let created = harness.store.create_limited_api_key(&new, quotas).await;
     created.expect("creates");
     Access::Key(new.id)
-}
-
-/// A webhook of this owner.
-async fn owned(
-    harness: &IndexerHarness,
-    owner: &Access,
-    number: u8,
-    definition: WebhookDefinition,
-) -> WebhookId {
-    let secret = Secret::from_random([number; 32]);
-    harness.receiver.trust(secret.expose());
-    let new = NewWebhook {
-        id: WebhookId::from_random([number; 16]),
-        owner: owner.clone(),
-        relay_until: None,
-        definition,
-        secret,
-        created: NOW,
-    };
-    let created = harness.store.create_webhook(&new, 10).await;
-    created.expect("created").id
 }
