@@ -126,18 +126,14 @@ pub struct TransactionUpdate {
 }
 
 impl TransactionUpdate {
-    /// The accounts that it may write, each with its balance after it. Those that it invokes are not among
-    /// them: they are locked as if they were read.
-    pub fn writable_accounts(&self) -> impl Iterator<Item = (&Pubkey, u64)> {
+    /// The accounts that it may write. Those that it invokes are not among them: they are locked as if they were read.
+    pub fn writable_accounts(&self) -> impl Iterator<Item = &Pubkey> {
         let is_invoked = |at: &u8| {
             let mut instructions = self.instructions.iter();
             instructions.any(|instruction| instruction.program_index == *at)
         };
         let written = self.writable.iter().filter(move |at| !is_invoked(at));
-        written.filter_map(|at| {
-            let at = usize::from(*at);
-            Some((self.account_keys.get(at)?, *self.post_balances.get(at)?))
-        })
+        written.filter_map(|at| self.account_keys.get(usize::from(*at)))
     }
 
     /// The owners of the token accounts that it had or has balances of, those of closed ones included; some several times.

@@ -63,7 +63,7 @@ pub(super) fn find(
     };
     // The last one that can have written an account decides.
     for transaction in events.backwards().filter(done) {
-        for (account, _) in transaction.writable_accounts() {
+        for account in transaction.writable_accounts() {
             if judged.contains(account) {
                 continue;
             }
