@@ -2,31 +2,18 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
+import { installed } from '../../packed.mjs';
+
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-// npm's script, run by this interpreter where the caller names it: `npm` need not be on PATH. Kit, the peer, is not installed again.
-const npm = (words, folder) => {
-  const script = process.env.npm_execpath ?? process.env.SLUICE_NPM;
-  const [program, before] = script ? [process.execPath, [script]] : ['npm', []];
-  const quiet = ['--offline', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', '--legacy-peer-deps'];
-  return execFileSync(program, [...before, ...words, ...quiet], { cwd: folder, encoding: 'utf8' });
-};
-
 test('it is packed, installed in a clean folder beside kit, and writes and reads a swap there', (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-swap-guard-'));
-  t.after(() => rmSync(folder, { recursive: true }));
-  const [packed] = JSON.parse(npm(['pack', '--json', '--pack-destination', folder], root));
-  const paths = packed.files.map(({ path }) => path).sort();
-  assert.ok(paths.every((path) => /^(dist\/.*\.(js|d\.ts)|package\.json|README\.md)$/.test(path)), paths.join(' '));
-  assert.ok(paths.includes('README.md') && paths.includes('dist/index.d.ts'));
-  writeFileSync(join(folder, 'package.json'), '{"private":true,"type":"module"}');
-  npm(['install', join(folder, packed.filename)], folder);
+  // Kit, the peer, is not installed again.
+  const folder = installed(t, root, '--legacy-peer-deps');
   mkdirSync(join(folder, 'node_modules/@solana'), { recursive: true });
   symlinkSync(realpathSync(join(root, 'node_modules/@solana/kit')), join(folder, 'node_modules/@solana/kit'));
   writeFileSync(

@@ -2,26 +2,19 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
+
+import { installed } from '../../packed.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
 // Bytes that all of it may have, compressed. Nothing is left out or shortened, as a bundler would.
 const LIMIT = 20_000;
-
-// npm's script, run by this interpreter where the caller names it: `npm` need not be on PATH.
-const npm = (words, folder) => {
-  const script = process.env.npm_execpath ?? process.env.SLUICE_NPM;
-  const [program, before] = script ? [process.execPath, [script]] : ['npm', []];
-  const quiet = ['--offline', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
-  return execFileSync(program, [...before, ...words, ...quiet], { cwd: folder, encoding: 'utf8' });
-};
 
 const modules = () => readdirSync(join(root, 'dist'), { recursive: true }).filter((name) => name.endsWith('.js'));
 
@@ -45,14 +38,7 @@ test('it depends on nothing', () => {
 });
 
 test('it is packed, installed in a clean folder, and runs there', (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-client-'));
-  t.after(() => rmSync(folder, { recursive: true }));
-  const [packed] = JSON.parse(npm(['pack', '--json', '--pack-destination', folder], root));
-  const paths = packed.files.map(({ path }) => path).sort();
-  assert.ok(paths.every((path) => /^(dist\/.*\.(js|d\.ts)|package\.json|README\.md)$/.test(path)), paths.join(' '));
-  assert.ok(paths.includes('README.md') && paths.includes('dist/index.d.ts'));
-  writeFileSync(join(folder, 'package.json'), '{"private":true,"type":"module"}');
-  npm(['install', join(folder, packed.filename)], folder);
+  const folder = installed(t, root);
   writeFileSync(
     join(folder, 'use.js'),
     `import { Sluice, explain, webhooks } from '@sluice/client';
