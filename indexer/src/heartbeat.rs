@@ -13,16 +13,16 @@ use sluice_store::{
     Access, Breaker, Commit, Commitment, MessageKind, NewMessage, Store, StoreError, Timestamp,
     WebhookId,
 };
-use tokio::{
-    sync::{Notify, watch},
-    time::sleep,
-};
+use tokio::{sync::watch, time::sleep};
 
-use crate::events::{
-    message_id::{MessageIdentity, message_id},
-    payload,
-    subscriber::Subscriber,
-    subscription_index::Subscriptions,
+use crate::{
+    events::{
+        message_id::{MessageIdentity, message_id},
+        payload,
+        subscriber::Subscriber,
+        subscription_index::Subscriptions,
+    },
+    to_lease::ToLease,
 };
 
 /// Pause between two looks for due heartbeats: intervals are whole seconds.
@@ -35,8 +35,8 @@ pub struct HeartbeatWriter {
     pub store: Store,
     /// The active webhooks.
     pub subscriptions: watch::Receiver<Arc<Subscriptions>>,
-    /// Notified when some are stored.
-    pub stored: Arc<Notify>,
+    /// Told of the webhooks of those that are stored.
+    pub stored: Arc<ToLease>,
     /// Decides which are due.
     pub clock: Clock,
 }
@@ -81,8 +81,8 @@ impl HeartbeatWriter {
         }
         if !messages.is_empty() {
             let commit = Commit::messages(&messages, now);
-            self.store.commit(&commit).await?;
-            self.stored.notify_one();
+            let committed = self.store.commit(&commit).await?;
+            self.stored.tell(&committed.unleased);
         }
         *written = numbers;
         Ok(())

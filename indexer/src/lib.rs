@@ -19,6 +19,7 @@ pub mod run;
 pub mod slots;
 pub mod status;
 pub mod subscription_watcher;
+pub mod to_lease;
 pub mod traces;
 
 pub use run::run;

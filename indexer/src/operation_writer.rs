@@ -8,9 +8,9 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use service_kit::{CancellationToken, Clock, OutageLog};
 use sluice_store::{Commit, Commitment, MessageId, Store, StoreError, Timestamp};
-use tokio::{sync::Notify, time::sleep};
+use tokio::time::sleep;
 
-use crate::events::operations;
+use crate::{events::operations, to_lease::ToLease};
 
 /// Pause between two looks: an owner who is told within seconds is told at once.
 const TICK: Duration = Duration::from_secs(5);
@@ -23,8 +23,8 @@ const LOOKS_PER_COUNT: u64 = 12;
 pub struct OperationWriter {
     /// Where they go.
     pub store: Store,
-    /// Notified when some are stored.
-    pub stored: Arc<Notify>,
+    /// Told of the webhooks of those that are stored.
+    pub stored: Arc<ToLease>,
     /// What time it is.
     pub clock: Clock,
 }
@@ -73,8 +73,8 @@ impl OperationWriter {
         let due = messages.iter().map(|message| message.id.clone()).collect();
         messages.retain(|message| !told.contains(&message.id));
         if !messages.is_empty() {
-            self.store.commit(&Commit::messages(&messages, now)).await?;
-            self.stored.notify_one();
+            let committed = self.store.commit(&Commit::messages(&messages, now)).await?;
+            self.stored.tell(&committed.unleased);
         }
         *told = due;
         Ok(())

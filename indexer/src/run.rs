@@ -14,11 +14,7 @@ use sluice_config::Config;
 use sluice_geyser::{Endpoint, Servers};
 use sluice_store::{MOST_PULLED, SharedTime, Store, StoreError};
 use sluice_webhook_client::{Client, Reach};
-use tokio::{
-    net::TcpListener,
-    sync::{Notify, watch},
-    task::JoinSet,
-};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::{
     delivery::{
@@ -43,6 +39,7 @@ use crate::{
     rpc::Node,
     status::Status,
     subscription_watcher::SubscriptionWatcher,
+    to_lease::ToLease,
     traces::MessageTraces,
 };
 
@@ -82,7 +79,7 @@ pub async fn run(
     let (idl_watcher, idls) = IdlWatcher::start(store.clone(), idls).await?;
     let (status, metrics) = (Status::default(), Metrics::default());
     let (traces, exporting) = traces(&config)?;
-    let stored = Arc::new(Notify::new());
+    let stored = Arc::<ToLease>::default();
     let submissions =
         Submissions::with_room(client.deadline(), most_leased(open_files), MAX_LEASED_BYTES);
     let servers = servers(&config);
@@ -263,7 +260,7 @@ struct LeaderTasks {
     /// How long an IDL counts that was read from the chain; `None` where none is read.
     idl_refresh: Option<Duration>,
     status: Status,
-    stored: Arc<Notify>,
+    stored: Arc<ToLease>,
     capacity: DispatchCapacity,
     metrics: Metrics,
     traces: MessageTraces,

@@ -65,7 +65,7 @@ pub use self::{
     idempotency::{CreatedWebhook, Idempotency},
     idl::{ChainIdl, MAX_IDL_BYTES, MAX_OWNER_IDL_BYTES, StoredIdls, UploadedIdl},
     known_account::{KnownAccount, KnownAccountChanges},
-    lease::{Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, LeasedWebhooks},
+    lease::{Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, WebhookSet},
     message::{
         BodyTemplate, Commit, Committed, MessageKind, MessagePage, NewMessage, SlotMessage,
         StoredMessage,

@@ -7,12 +7,12 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use service_kit::{CancellationToken, Clock, OutageLog};
 use sluice_store::{
-    Attempt, AttemptResult, LeasedDelivery, LeasedWebhooks, Load, MessageId, Outcome,
-    PendingLeases, Store, StoreError, Timestamp,
+    Attempt, AttemptResult, LeasedDelivery, Load, MessageId, Outcome, PendingLeases, Store,
+    StoreError, Timestamp, WebhookSet,
 };
 use sluice_webhook_client::{Client, WebhookRequest, batch_body, batch_id, payload};
 use tokio::{
-    sync::{Notify, OwnedSemaphorePermit, mpsc, watch},
+    sync::{OwnedSemaphorePermit, mpsc, watch},
     task::{JoinError, JoinSet},
     time::{sleep, timeout},
 };
@@ -24,13 +24,14 @@ use super::{
     },
     limiter::{EndpointLimiter, EndpointPermits},
     limits::{MAX_IN_FLIGHT, MAX_LEASED, MAX_LEASED_BYTES},
-    recorder::{Ended, EndedDelivery, RecordedWebhooks, Recorder},
+    recorder::{Ended, EndedDelivery, Recorder},
     recoveries::Recoveries,
     retry,
     wakes::{Wake, Wakes},
 };
 use crate::{
     metrics::{Metrics, Stage},
+    to_lease::ToLease,
     traces::MessageTraces,
 };
 
@@ -55,8 +56,8 @@ pub struct Dispatcher {
     pub schedule: Arc<[Duration]>,
     /// Deliveries that one transaction makes due when their endpoint accepts again; more are made due by several.
     pub most_pulled: u32,
-    /// Notified when messages are inserted whose deliveries are not submitted.
-    pub inserted: Arc<Notify>,
+    /// Told of the webhooks whose messages are inserted and not submitted.
+    pub inserted: Arc<ToLease>,
     /// Metrics of attempts.
     pub metrics: Metrics,
     /// Traces of the messages.
@@ -77,7 +78,7 @@ struct Stop {
 impl Dispatcher {
     /// Delivers what is submitted and what is due until `shutdown`, then lets attempts in flight finish.
     pub async fn run(self, submissions: Submissions, shutdown: CancellationToken) {
-        let recorded = Arc::<RecordedWebhooks>::default();
+        let recorded = Arc::<ToLease>::default();
         let (ended, to_record) = mpsc::channel(MAX_LEASED);
         let (due_waits, recorder_sees) = watch::channel(false);
         let limiter = EndpointLimiter::new(usize::try_from(MAX_IN_FLIGHT).unwrap_or(usize::MAX));
@@ -108,19 +109,17 @@ impl Dispatcher {
             outage: OutageLog::new("delivering webhooks"),
         };
         while let Some(wake) = wakes.next().await {
-            let (inserted, of) = match wake {
+            let of = match wake {
                 Wake::Submitted(deliveries) => {
                     in_flight.begin(deliveries);
                     continue;
                 }
-                Wake::Inserted => (true, None),
-                Wake::Recorded(webhooks) => (false, Some(webhooks)),
-                Wake::Tick => (false, None),
+                Wake::Inserted(webhooks) | Wake::Recorded(webhooks) => Some(webhooks),
+                Wake::Tick => None,
             };
             let submissions = &mut wakes.submissions;
             let leasing = dispatcher.lease_all(of.as_ref(), submissions, &mut in_flight);
-            let found = leasing.await;
-            due_waits.send_replace(found || inserted);
+            due_waits.send_replace(leasing.await);
             in_flight.tidy();
         }
         in_flight.loaded().await;
@@ -136,15 +135,15 @@ impl Dispatcher {
         }
     }
 
-    /// Begins with what is due, of these webhooks or of all, as far as there is capacity. Returns whether there was anything.
-    /// What is submitted meanwhile does not wait for the database.
+    /// Begins with what is due, of these webhooks or of all, as far as there is capacity. Returns whether there was anything,
+    /// leased or not. What is submitted meanwhile does not wait for the database.
     async fn lease_all(
         &self,
-        of: Option<&LeasedWebhooks>,
+        of: Option<&WebhookSet>,
         submissions: &mut Submissions,
         in_flight: &mut InFlight,
     ) -> bool {
-        let mut found = false;
+        let mut was_due = false;
         while !in_flight.stop.shutdown.is_cancelled() {
             let mut leasing = pin!(self.lease(of, &submissions.capacity));
             let leased = loop {
@@ -157,12 +156,16 @@ impl Dispatcher {
                 Ok(granted) => {
                     in_flight.outage.recovered();
                     let Some((leases, reservation)) = granted else {
+                        // What is recorded makes room, and may be all that something waits for.
+                        was_due = true;
                         break;
                     };
-                    found = true;
-                    let more = is_full(leases.load());
-                    in_flight.load(leases, reservation);
-                    if !more {
+                    was_due |= leases.is_due();
+                    let leased = leases.load();
+                    if leased.deliveries > 0 {
+                        in_flight.load(leases, reservation);
+                    }
+                    if !is_full(leased) {
                         break;
                     }
                 }
@@ -173,13 +176,13 @@ impl Dispatcher {
                 }
             }
         }
-        found
+        was_due
     }
 
-    /// `None` when there is no capacity, or nothing is due.
+    /// `None` when there is no capacity.
     async fn lease(
         &self,
-        of: Option<&LeasedWebhooks>,
+        of: Option<&WebhookSet>,
         capacity: &DispatchCapacity,
     ) -> Result<Option<(PendingLeases, Reservation)>, StoreError> {
         let now = Timestamp::from(self.clock.now());
@@ -191,7 +194,7 @@ impl Dispatcher {
         let request = reservation.lease_request();
         let leases = self.store.lease_due_pending(of, request).await?;
         reservation.narrow(leases.loads());
-        Ok((!leases.loads().is_empty()).then_some((leases, reservation)))
+        Ok(Some((leases, reservation)))
     }
 
     /// One attempt, or none when there is no permit for it or it is broken off.

@@ -4,14 +4,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use parking_lot::Mutex;
 use service_kit::{Clock, OutageLog};
 use sluice_store::{
-    AttemptResult, EndpointChange, EndpointState, Lease, LeasedWebhooks, Outcome, Store,
-    StoreError, Timestamp,
+    AttemptResult, EndpointChange, EndpointState, Lease, Outcome, Store, StoreError, Timestamp,
 };
 use tokio::{
-    sync::{Notify, mpsc, watch},
+    sync::{mpsc, watch},
     time::{Instant, timeout_at},
 };
 
@@ -19,7 +17,7 @@ use super::{
     breaker, capacity::ReservedPart, limiter::EndpointLimiter, limits::MAX_IN_FLIGHT,
     recoveries::Recoveries,
 };
-use crate::metrics::Metrics;
+use crate::{metrics::Metrics, to_lease::ToLease};
 
 /// Results recorded in one transaction.
 const MAX_BATCH: usize = 512;
@@ -69,34 +67,7 @@ pub(super) struct Recorder {
     pub(super) outage: OutageLog,
     pub(super) recoveries: Recoveries,
     /// Told when capacity is free again.
-    pub(super) recorded: Arc<RecordedWebhooks>,
-}
-
-/// The webhooks of which something was recorded, until they are looked at.
-#[derive(Debug, Default)]
-pub(super) struct RecordedWebhooks {
-    webhooks: Mutex<LeasedWebhooks>,
-    told: Notify,
-}
-
-impl RecordedWebhooks {
-    fn tell<'a>(&self, leases: impl Iterator<Item = &'a Lease>) {
-        {
-            let mut webhooks = self.webhooks.lock();
-            leases.for_each(|lease| webhooks.add(lease));
-        }
-        self.told.notify_one();
-    }
-
-    /// Waits until something is recorded.
-    pub(super) async fn some(&self) {
-        self.told.notified().await;
-    }
-
-    /// The webhooks since it was last asked.
-    pub(super) fn take(&self) -> LeasedWebhooks {
-        std::mem::take(&mut self.webhooks.lock())
-    }
+    pub(super) recorded: Arc<ToLease>,
 }
 
 impl Recorder {
@@ -116,7 +87,7 @@ impl Recorder {
             }
             drop(reserved);
             let leases = results.iter().map(|result| &result.lease);
-            self.recorded.tell(leases.chain(&unused));
+            self.recorded.tell(&leases.chain(&unused).collect());
         }
         self.recoveries.finish().await;
     }

@@ -3,16 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use service_kit::CancellationToken;
-use sluice_store::LeasedWebhooks;
-use tokio::{
-    sync::Notify,
-    time::{Interval, MissedTickBehavior, interval},
-};
+use sluice_store::WebhookSet;
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::{
-    capacity::{ReservedDelivery, Submissions},
-    recorder::RecordedWebhooks,
-};
+use super::capacity::{ReservedDelivery, Submissions};
+use crate::to_lease::ToLease;
 
 /// How often due retries are looked for. New messages of this process do not wait for it.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -21,10 +16,10 @@ pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(200);
 pub(super) enum Wake {
     /// Deliveries were inserted already leased.
     Submitted(Vec<ReservedDelivery>),
-    /// Messages were inserted whose deliveries are not leased.
-    Inserted,
+    /// Messages of these webhooks were inserted whose deliveries are not leased.
+    Inserted(WebhookSet),
     /// Results of these webhooks were recorded, so there is capacity again, and a lane may go on.
-    Recorded(LeasedWebhooks),
+    Recorded(WebhookSet),
     /// Retries may have become due.
     Tick,
 }
@@ -32,8 +27,8 @@ pub(super) enum Wake {
 /// The sources of [`Wake`].
 pub(super) struct Wakes {
     pub(super) submissions: Submissions,
-    inserted: Arc<Notify>,
-    recorded: Arc<RecordedWebhooks>,
+    inserted: Arc<ToLease>,
+    recorded: Arc<ToLease>,
     ticks: Interval,
     shutdown: CancellationToken,
 }
@@ -41,8 +36,8 @@ pub(super) struct Wakes {
 impl Wakes {
     pub(super) fn new(
         submissions: Submissions,
-        inserted: Arc<Notify>,
-        recorded: Arc<RecordedWebhooks>,
+        inserted: Arc<ToLease>,
+        recorded: Arc<ToLease>,
         shutdown: CancellationToken,
     ) -> Self {
         let mut ticks = interval(POLL_INTERVAL);
@@ -66,7 +61,7 @@ impl Wakes {
             Some(deliveries) = self.submissions.submitted.recv() => {
                 Some(Wake::Submitted(deliveries))
             }
-            () = self.inserted.notified() => Some(Wake::Inserted),
+            () = self.inserted.some() => Some(Wake::Inserted(self.inserted.take())),
             () = self.recorded.some() => Some(Wake::Recorded(self.recorded.take())),
             _ = self.ticks.tick() => Some(Wake::Tick),
         }

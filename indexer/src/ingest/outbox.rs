@@ -15,11 +15,12 @@ use sluice_store::{
     Checkpoints, Commit, Commitment, KnownAccountChanges, NewMessage, PendingCommit, Store,
     StoreError, Timestamp, UnconfirmedSlots,
 };
-use tokio::{join, sync::Notify};
+use tokio::join;
 
 use crate::{
     delivery::capacity::{DispatchCapacity, Reservation},
     metrics::{Metrics, Stage},
+    to_lease::ToLease,
     traces::{MessageTraces, Moments, Traced},
 };
 
@@ -50,8 +51,8 @@ pub(crate) struct OutboxBatch {
 #[derive(Clone, Debug)]
 pub(crate) struct Outbox {
     pub(crate) store: Store,
-    /// Notified when messages are stored that are not submitted to the dispatcher.
-    pub(crate) stored: Arc<Notify>,
+    /// Told of the webhooks whose messages are stored and not submitted to the dispatcher.
+    pub(crate) stored: Arc<ToLease>,
     pub(crate) capacity: DispatchCapacity,
     pub(crate) metrics: Metrics,
     pub(crate) traces: MessageTraces,
@@ -88,7 +89,6 @@ pub(crate) struct Inserted {
 struct PendingBatch {
     commit: PendingCommit,
     reservation: Option<Reservation>,
-    messages: usize,
     /// The messages whose traces are sent.
     traced: Vec<Traced>,
     /// When the update came that they are due to.
@@ -169,7 +169,6 @@ impl Outbox {
         Ok(PendingBatch {
             commit: self.store.commit_pending(&commit, request).await?,
             reservation,
-            messages: batch.messages.len(),
             traced: self.traces.chosen(&batch.messages),
             emitted,
             written,
@@ -186,9 +185,7 @@ impl Outbox {
             return Ok(0);
         };
         let (committed, leased) = pending.commit.durable().await?;
-        if leased.len() < pending.messages {
-            self.stored.notify_one();
-        }
+        self.stored.tell(&committed.unleased);
         if let Some(reservation) = pending.reservation {
             reservation.submit(leased);
         }

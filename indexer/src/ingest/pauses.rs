@@ -11,11 +11,11 @@ pub(super) async fn report(outbox: &Outbox) -> Result<(), StoreError> {
     for pause in outbox.store.ended_pauses().await? {
         let now = Timestamp::from(outbox.clock.now());
         let message = compose::resumed(&pause, now);
-        outbox
+        let committed = outbox
             .store
             .commit(&Commit::messages(&[message], now))
             .await?;
-        outbox.stored.notify_one();
+        outbox.stored.tell(&committed.unleased);
         outbox.store.forget_pause(&pause).await?;
         tracing::info!(
             webhook = %pause.webhook,

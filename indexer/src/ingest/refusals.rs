@@ -88,8 +88,8 @@ impl Refusals {
             if store.record_refusal(id, tried.revision(), words).await? {
                 let revision = tried.revision();
                 let message = compose::filter_refused(webhook, revision, words, last_slot, now);
-                store.commit(&Commit::messages(&[message], now)).await?;
-                self.outbox.stored.notify_one();
+                let committed = store.commit(&Commit::messages(&[message], now)).await?;
+                self.outbox.stored.tell(&committed.unleased);
             }
         }
         Ok(())

@@ -71,14 +71,27 @@ pub struct Lease {
     pub(crate) ordinal: i64,
 }
 
-/// The webhooks of some leases.
-#[derive(Clone, Debug, Default)]
-pub struct LeasedWebhooks(pub(crate) BTreeSet<i64>);
+/// Some webhooks, of which there may be something to lease.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WebhookSet(pub(crate) BTreeSet<i64>);
 
-impl LeasedWebhooks {
-    /// Adds that of a lease.
-    pub fn add(&mut self, lease: &Lease) {
-        self.0.insert(lease.ordinal);
+impl WebhookSet {
+    /// Adds those of another.
+    pub fn extend(&mut self, other: &Self) {
+        self.0.extend(&other.0);
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The webhooks of some leases.
+impl<'a> FromIterator<&'a Lease> for WebhookSet {
+    fn from_iter<I: IntoIterator<Item = &'a Lease>>(leases: I) -> Self {
+        Self(leases.into_iter().map(|lease| lease.ordinal).collect())
     }
 }
 

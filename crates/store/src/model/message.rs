@@ -9,6 +9,7 @@ use super::{
     event_kind::EventKind,
     id::{MessageId, WebhookId},
     known_account::KnownAccountChanges,
+    lease::WebhookSet,
     operation::OperationKind,
     timestamp::Timestamp,
 };
@@ -211,6 +212,8 @@ pub struct Committed {
     pub inserted_at: BTreeMap<Commitment, u64>,
     /// Those of the checkpoints that the commit named, as they are afterwards.
     pub checkpoints: Checkpoints,
+    /// Webhooks of new messages whose deliveries have their turn and were not leased as they were inserted.
+    pub unleased: WebhookSet,
 }
 
 impl Committed {

@@ -80,7 +80,12 @@ impl Store {
     ) -> Result<Option<PendingCommit>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         let inserted = insert_messages(&mut write, commit, request, expected, &self.keys).await?;
-        let Some(Inserted { counts, leased }) = inserted else {
+        let Some(Inserted {
+            counts,
+            leased,
+            unleased,
+        }) = inserted
+        else {
             return Ok(None);
         };
         let mut checkpoints = Checkpoints::NONE;
@@ -96,6 +101,7 @@ impl Store {
             committed: Committed {
                 inserted_at: counts,
                 checkpoints,
+                unleased,
             },
             leased,
             pending: write.commit_pending().await?,

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Batch, Commit, Commitment, DeliveryOrder, EncryptionKeys, LeaseRequest, LeasedDelivery,
-    NewMessage, StoreError, Timestamp,
+    NewMessage, StoreError, Timestamp, WebhookSet,
     backend::{Connection, Value, bound_rows, json_rows, over_rows, signed, unsigned, values},
 };
 
@@ -41,6 +41,8 @@ pub(super) struct Inserted {
     /// How many messages of each commitment.
     pub(super) counts: BTreeMap<Commitment, u64>,
     pub(super) leased: Vec<LeasedDelivery>,
+    /// The webhooks of deliveries that have their turn and are not leased.
+    pub(super) unleased: WebhookSet,
 }
 
 /// A webhook as far as numbering goes.
@@ -83,6 +85,7 @@ struct Insertion<'a, 'r> {
     busy: HashSet<Lane>,
     shared: SharedBodies,
     leases: Option<LeaseOnInsert<'r>>,
+    unleased: WebhookSet,
     now: Timestamp,
     counts: BTreeMap<Commitment, u64>,
     bytes: u64,
@@ -123,6 +126,7 @@ pub(super) async fn insert_messages(
         busy: busy.into_iter().collect(),
         shared,
         leases,
+        unleased: WebhookSet::default(),
         now: commit.now,
         counts: BTreeMap::new(),
         bytes: 0,
@@ -189,7 +193,10 @@ impl Insertion<'_, '_> {
         let (due_at, lease_token) = match lease {
             _ if waits => (None, None),
             Some((until, token)) => (Some(until), Some(token.0)),
-            None => (Some(due_at), None),
+            None => {
+                self.unleased.0.insert(ordinal);
+                (Some(due_at), None)
+            }
         };
         let delivery = values![ordinal, sequence, due_at, lease_token, lane, self.now];
         let message = values![
@@ -223,6 +230,7 @@ impl Insertion<'_, '_> {
         Ok(Inserted {
             counts: self.counts,
             leased: self.leases.map_or_else(Vec::new, LeaseOnInsert::leased),
+            unleased: self.unleased,
         })
     }
 }

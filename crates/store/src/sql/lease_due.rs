@@ -13,8 +13,8 @@ use super::{
     webhook_row,
 };
 use crate::{
-    Access, Breaker, LeaseLimits, LeaseRequest, LeasedDelivery, LeasedWebhooks, Load, StoreError,
-    Timestamp, WebhookId,
+    Access, Breaker, LeaseLimits, LeaseRequest, LeasedDelivery, Load, StoreError, Timestamp,
+    WebhookId, WebhookSet,
     backend::{Connection, Durability, Row, Sql, Value, json_rows, unsigned, values},
     model::Pace,
 };
@@ -79,14 +79,14 @@ impl Store {
     }
 
     /// As [`Store::lease_due`], but more can be leased while these are loaded. `of` names the only webhooks to look at: where
-    /// results of theirs were recorded and nothing else has changed, to look at all that wait would cost more than to lease.
+    /// nothing but theirs has changed, to look at all that wait would cost more than to lease.
     /// What is left of a share is split then as if all of which the process holds deliveries had some due.
     ///
     /// # Errors
     /// As [`Store::lease_due`].
     pub async fn lease_due_pending(
         &self,
-        of: Option<&LeasedWebhooks>,
+        of: Option<&WebhookSet>,
         request: &LeaseRequest,
     ) -> Result<PendingLeases, StoreError> {
         // Read on a reading connection first: mostly nothing is due, and then no turn to write is needed.
@@ -98,8 +98,10 @@ impl Store {
                 (self.due_webhooks(WAITING_OF, named).await?, Looked::AtSome)
             }
         };
+        let is_due = webhooks.iter().any(|webhook| webhook.due_at <= request.now);
         let webhooks = in_turn(webhooks, request, looked);
-        retried!(self.lease(&webhooks, request))
+        let granted = retried!(self.lease(&webhooks, request))?;
+        Ok(PendingLeases::of(granted, is_due))
     }
 
     /// Leases due deliveries of one temporary webhook; none when there is no such webhook, or it has ended.
@@ -116,8 +118,8 @@ impl Store {
         let webhooks = self
             .due_webhooks(RELAYED, values![id.as_str(), key, request.now])
             .await?;
-        let leases = retried!(self.lease(&webhooks, request))?;
-        leases.deliveries().await
+        let granted = retried!(self.lease(&webhooks, request))?;
+        PendingLeases::of(granted, true).deliveries().await
     }
 
     /// When the next delivery of any active webhook is due; it may have been for a while. `None` when none is
@@ -144,9 +146,9 @@ impl Store {
         &self,
         webhooks: &[DueWebhook],
         request: &LeaseRequest,
-    ) -> Result<PendingLeases, StoreError> {
+    ) -> Result<Option<Granted>, StoreError> {
         if webhooks.is_empty() || request.limits.total == 0 {
-            return Ok(PendingLeases::default());
+            return Ok(None);
         }
         let mut write = self.write(Durability::Relaxed).await?;
         let (mut leased, mut loads) = (Vec::new(), Vec::new());
@@ -186,12 +188,12 @@ impl Store {
         if leased.is_empty() {
             // A transaction that is dropped keeps its locks for a moment, in which the next call would pass these webhooks by.
             write.commit().await?;
-            return Ok(PendingLeases::default());
+            return Ok(None);
         }
         let probes = webhooks
             .iter()
             .map(|webhook| (webhook.ordinal, webhook.breaker != Breaker::Closed));
-        Ok(PendingLeases::granted(Granted {
+        Ok(Some(Granted {
             store: self.clone(),
             request: request.clone(),
             keys: leased,

@@ -9,7 +9,10 @@ use crate::{Holder, LeaseRequest, LeasedDelivery, Load, StoreError, backend::Pen
 /// Leases that the process can no longer lose to another, and whose deliveries it does not have yet.
 #[derive(Debug, Default)]
 #[must_use = "what is not loaded is not delivered before its lease runs out"]
-pub struct PendingLeases(Option<Granted>);
+pub struct PendingLeases {
+    granted: Option<Granted>,
+    is_due: bool,
+}
 
 #[derive(Debug)]
 pub(super) struct Granted {
@@ -24,15 +27,21 @@ pub(super) struct Granted {
 }
 
 impl PendingLeases {
-    /// Those of a transaction that granted some.
-    pub(super) const fn granted(granted: Granted) -> Self {
-        Self(Some(granted))
+    /// What a transaction granted, and whether anything was due.
+    pub(super) const fn of(granted: Option<Granted>, is_due: bool) -> Self {
+        Self { granted, is_due }
+    }
+
+    /// Whether anything was due. Where nothing is leased all the same, the webhooks have as much leased as they may.
+    #[must_use]
+    pub const fn is_due(&self) -> bool {
+        self.is_due
     }
 
     /// How much is leased of each webhook.
     #[must_use]
     pub fn loads(&self) -> &[(Holder, Load)] {
-        self.0.as_ref().map_or(&[], |granted| &granted.loads)
+        self.granted.as_ref().map_or(&[], |granted| &granted.loads)
     }
 
     /// How much is leased in all.
@@ -53,7 +62,7 @@ impl PendingLeases {
             webhooks,
             pending,
             ..
-        }) = self.0
+        }) = self.granted
         else {
             return Ok(Vec::new());
         };

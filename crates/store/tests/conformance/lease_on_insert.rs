@@ -2,7 +2,7 @@
 
 use sluice_store::{
     Access, Breaker, Commit, Commitment, DeliveryOrder, EndpointState, LeaseLimits, LeaseRequest,
-    LeasedDelivery, NewMessage, Store, TenantShares, Timestamp, WebhookDefinition,
+    LeasedDelivery, NewMessage, Store, TenantShares, Timestamp, WebhookDefinition, WebhookSet,
 };
 use tokio::{sync::mpsc, try_join};
 
@@ -17,6 +17,8 @@ on_both!(
     of_a_lane_only_the_first_is_leased,
     known_messages_are_not_leased_again,
     storing_and_recording_do_not_stop_each_other,
+    the_webhooks_of_what_must_be_looked_for_are_named,
+    what_is_due_and_cannot_be_leased_is_told,
 );
 
 pub async fn insert_leased(
@@ -223,4 +225,68 @@ async fn storing_and_recording_do_not_stop_each_other(fixture: &Fixture) {
     };
     let ((), recorded) = try_join!(storing, recording).expect("both end");
     assert_eq!(recorded, usize::from(ROUNDS));
+}
+
+/// Stores messages without leases; returns the webhooks that are to be looked at.
+async fn insert_unleased(store: &Store, messages: &[NewMessage]) -> WebhookSet {
+    let commit = Commit::slot(Commitment::Confirmed, 7, messages, NOW);
+    store.commit(&commit).await.expect("stores").unleased
+}
+
+async fn the_webhooks_of_what_must_be_looked_for_are_named(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (one, two) = (with_webhook(store, 1).await, with_webhook(store, 2).await);
+    let unleased = insert_unleased(store, &[message(&one, 1)]).await;
+    let request = LeaseRequest {
+        now: NOW,
+        until: NOW.after(LEASE),
+        token: token(),
+        limits: PLENTY,
+        shares: TenantShares::unlimited(),
+    };
+    // Something is due to the first already, so its next message is not leased, and that of the second is.
+    let messages = [message(&one, 2), message(&two, 1)];
+    let commit = Commit::slot(Commitment::Confirmed, 8, &messages, NOW);
+    let pending = store.commit_pending(&commit, Some(&request)).await;
+    let (committed, leased) = pending.expect("stores").durable().await.expect("on disk");
+    assert_eq!(leased.len(), 1);
+    assert_eq!(leased[0].lease.webhook, two);
+    assert_eq!(committed.unleased, unleased, "the first alone");
+    let found = store.lease_due_pending(Some(&committed.unleased), &request);
+    let found = found.await.expect("leases").deliveries().await;
+    assert_eq!(sequences(&found.expect("loads")), [1, 2]);
+    // Where all are leased, and where all are known, there is nothing to look for.
+    let commit = Commit::slot(Commitment::Confirmed, 9, &messages, NOW);
+    let known = store.commit(&commit).await.expect("stores");
+    assert_eq!((known.inserted(), known.unleased.is_empty()), (0, true));
+}
+
+async fn what_is_due_and_cannot_be_leased_is_told(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = with_webhook(store, 1).await;
+    let unleased = insert_unleased(store, &[message(&id, 1), message(&id, 2)]).await;
+    let one_at_once = LeaseLimits { quota: 1, ..PLENTY };
+    let request = LeaseRequest {
+        now: NOW,
+        until: NOW.after(LEASE),
+        token: token(),
+        limits: one_at_once,
+        shares: TenantShares::unlimited(),
+    };
+    let first = store.lease_due_pending(Some(&unleased), &request).await;
+    let first = first.expect("leases");
+    assert!(first.is_due());
+    assert_eq!(first.deliveries().await.expect("loads").len(), 1);
+    // The second is due, and the webhook has as many leased as it may.
+    let second = store.lease_due_pending(Some(&unleased), &request).await;
+    let second = second.expect("leases");
+    assert!(second.is_due() && second.loads().is_empty());
+    // To an endpoint that pauses nothing is due before the pause is over.
+    let pauses = EndpointState {
+        paused_until: Some(NOW.after(LEASE)),
+        ..EndpointState::default()
+    };
+    assert!(store.set_endpoint(&id, &pauses).await.expect("writes"));
+    let third = store.lease_due_pending(Some(&unleased), &request).await;
+    assert!(!third.expect("leases").is_due());
 }

@@ -8,8 +8,8 @@ use std::{
 
 use sluice_store::{
     Access, ApiKeyId, BodyTemplate, DeliveryOptions, DeliveryOrder, Held, Holder, LeaseLimits,
-    LeaseRequest, LeasedDelivery, LeasedWebhooks, Load, OperationKind, Quotas, Store, StoreError,
-    TenantShares, Timestamp, UsedUpQuota, WebhookId,
+    LeaseRequest, LeasedDelivery, Load, OperationKind, Quotas, Store, StoreError, TenantShares,
+    Timestamp, UsedUpQuota, WebhookId, WebhookSet,
 };
 
 use crate::{fixture::*, lease_on_insert::insert_leased, on_both};
@@ -369,21 +369,20 @@ async fn of_named_webhooks_as_much_is_leased_as_if_all_were_looked_at(fixture: &
         held.add(each.holder(), Load::of_one(1));
     }
     let request = request_within_shares(&held, u32::from(WEBHOOKS));
-    let mut named = LeasedWebhooks::default();
-    named.add(&first[0].lease);
+    let named = WebhookSet::from_iter([&first[0].lease]);
     let leased = lease_of(store, &named, &request).await;
     let of_named = |each: &&LeasedDelivery| each.lease.webhook == first[0].lease.webhook;
     assert_eq!(leased.iter().filter(of_named).count(), leased.len());
     let even = FREE / 2 / u32::from(WEBHOOKS);
     assert_eq!(leased.len() + 1, usize::try_from(even).expect("few"));
-    let none = LeasedWebhooks::default();
+    let none = WebhookSet::default();
     let leased = lease_of(store, &none, &request).await;
     assert!(leased.is_empty());
 }
 
 async fn lease_of(
     store: &Store,
-    webhooks: &LeasedWebhooks,
+    webhooks: &WebhookSet,
     request: &LeaseRequest,
 ) -> Vec<LeasedDelivery> {
     let leases = store.lease_due_pending(Some(webhooks), request).await;

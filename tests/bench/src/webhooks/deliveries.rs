@@ -11,6 +11,7 @@ use service_kit::{CancellationToken, Clock};
 use sluice_indexer::{
     delivery::{capacity::Submissions, dispatcher::Dispatcher, limits::MAX_IN_FLIGHT, retry},
     metrics::Metrics,
+    to_lease::ToLease,
     traces::MessageTraces,
 };
 use sluice_store::{
@@ -22,7 +23,6 @@ use sluice_testkit::{
     load::LoadClient,
 };
 use sluice_webhook_client::{Client, Reach};
-use tokio::sync::Notify;
 
 use super::{
     bare::{self, EndpointRequests, Prepared},
@@ -220,7 +220,7 @@ pub(super) async fn deliver(
     store: &Store,
     (receivers, messages): (&Receivers, u64),
     client: &Client,
-    stored: Arc<Notify>,
+    stored: Arc<ToLease>,
     storing: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<Duration> {
     let expected = receivers.count() + messages;

@@ -8,10 +8,10 @@ use std::{
 };
 
 use sluice_geyser::AccountUpdate;
+use sluice_indexer::to_lease::ToLease;
 use sluice_store::{Batch, BodyTemplate, Commitment, Filters, NewMessage, Store};
 use sluice_testkit::figure::{Figure, Limit};
 use sluice_webhook_client::{Client, Reach};
-use tokio::sync::Notify;
 
 use super::{
     deliveries::{DEADLINE, deliver, median},
@@ -226,14 +226,13 @@ async fn take_round(
     adjust: impl Fn(NewMessage) -> NewMessage,
     (receivers, client): (&Receivers, &Client),
 ) -> anyhow::Result<Duration> {
-    let (store, stored) = (queue.store.clone(), Arc::new(Notify::new()));
+    let (store, stored) = (queue.store.clone(), Arc::<ToLease>::default());
     let inserted = Arc::clone(&stored);
     let storing = async {
         for _ in 0..SLOTS {
             let messages = queue.messages(0, EVENTS).into_iter();
             let messages: Vec<_> = messages.map(&adjust).collect();
-            queue.store(&messages).await?;
-            stored.notify_one();
+            stored.tell(&queue.store(&messages).await?);
         }
         Ok(())
     };

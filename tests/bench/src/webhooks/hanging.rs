@@ -20,6 +20,7 @@ use sluice_indexer::{
         retry,
     },
     metrics::Metrics,
+    to_lease::ToLease,
     traces::MessageTraces,
 };
 use sluice_store::{Commitment, Store};
@@ -29,7 +30,6 @@ use sluice_testkit::{
 };
 use sluice_webhook_client::{Client, Reach};
 use tokio::{
-    sync::Notify,
     task::JoinHandle,
     time::{MissedTickBehavior, interval},
 };
@@ -167,7 +167,7 @@ pub(super) struct Row {
     shape: Shape,
     pub(super) queue: Queue,
     capacity: DispatchCapacity,
-    stored: Arc<Notify>,
+    stored: Arc<ToLease>,
     shutdown: CancellationToken,
     running: JoinHandle<()>,
 }
@@ -184,7 +184,7 @@ impl Row {
     /// The row of these receivers, whose queue may hold something already.
     pub(super) fn over(queue: Queue, receivers: Receivers, shape: Shape) -> anyhow::Result<Self> {
         let store = queue.store.clone();
-        let stored = Arc::new(Notify::new());
+        let stored = Arc::<ToLease>::default();
         let dispatcher = Dispatcher {
             store,
             client: Client::new(DEADLINE, Reach::PublicAndLoopback)?,
@@ -227,10 +227,8 @@ impl Row {
         for _ in 0..SLOTS {
             ticks.tick().await;
             let messages = self.queue.messages(self.shape.written_from, MESSAGES);
-            let (now, all) = self.queue.submit(&messages, &self.capacity).await?;
-            if !all {
-                self.stored.notify_one();
-            }
+            let (now, unleased) = self.queue.submit(&messages, &self.capacity).await?;
+            self.stored.tell(&unleased);
             last += 1;
             stored.insert(last, now);
         }

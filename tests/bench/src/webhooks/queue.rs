@@ -11,7 +11,7 @@ use sluice_indexer::{
 };
 use sluice_store::{
     Access, Commit, Commitment, EventKind, Filters, NewMessage, NewWebhook, Secret, Secrets, Store,
-    Timestamp, WebhookDefinition, WebhookId,
+    Timestamp, WebhookDefinition, WebhookId, WebhookSet,
 };
 use sluice_testkit::{population::Population, updates::written};
 use solana_pubkey::Pubkey;
@@ -147,11 +147,11 @@ impl Queue {
         Ok(())
     }
 
-    /// Stores these messages of the current slot.
+    /// Stores these messages of the current slot, and returns the webhooks for which the dispatcher must look.
     ///
     /// # Errors
     /// A failure of the database, or messages that were known.
-    pub async fn store(&self, messages: &[NewMessage]) -> anyhow::Result<()> {
+    pub async fn store(&self, messages: &[NewMessage]) -> anyhow::Result<WebhookSet> {
         let now = Timestamp::from(Clock::system().now());
         let commit = Commit::slot(Commitment::Confirmed, self.slot, messages, now);
         let committed = self.store.commit(&commit).await?;
@@ -161,11 +161,11 @@ impl Queue {
             committed.inserted(),
             messages.len()
         );
-        Ok(())
+        Ok(committed.unleased)
     }
 
     /// Stores these messages of the current slot as the indexer does: leased to its own dispatcher, as far as that has room. Returns
-    /// when they were on the disk, and whether all are submitted.
+    /// when they were on the disk, and the webhooks of those that are not submitted.
     ///
     /// # Errors
     /// As [`Queue::store`].
@@ -173,19 +173,19 @@ impl Queue {
         &self,
         messages: &[NewMessage],
         dispatcher: &DispatchCapacity,
-    ) -> anyhow::Result<(Instant, bool)> {
+    ) -> anyhow::Result<(Instant, WebhookSet)> {
         let now = Timestamp::from(Clock::system().now());
         let commit = Commit::slot(Commitment::Confirmed, self.slot, messages, now);
         let bytes = messages.iter().map(|message| message.body.len_at_most());
         let reservation = dispatcher.reserve(messages.len(), bytes.sum(), now);
         let request = reservation.as_ref().map(Reservation::lease_request);
         let pending = self.store.commit_pending(&commit, request).await?;
-        let (_, leased) = pending.durable().await?;
-        let (stored, all) = (Instant::now(), leased.len() == messages.len());
+        let (committed, leased) = pending.durable().await?;
+        let stored = Instant::now();
         if let Some(reservation) = reservation {
             reservation.submit(leased);
         }
-        Ok((stored, all))
+        Ok((stored, committed.unleased))
     }
 
     /// What a webhook's messages are signed with.

@@ -47,7 +47,7 @@ pub(super) fn failing() -> Reply {
 
 pub(super) struct Machine {
     pub(super) store: Store,
-    pub(super) inserted: Arc<Notify>,
+    pub(super) inserted: Arc<ToLease>,
     pub(super) capacity: DispatchCapacity,
     pub(super) shutdown: CancellationToken,
     pub(super) running: JoinHandle<()>,
@@ -58,7 +58,7 @@ pub(super) struct Machine {
 fn dispatcher(
     store: &Store,
     deadline: Duration,
-    inserted: &Arc<Notify>,
+    inserted: &Arc<ToLease>,
     clock: &Clock,
 ) -> Dispatcher {
     Dispatcher {
@@ -99,7 +99,7 @@ impl Machine {
         let store = Store::open(&folder.path().join("sluice.db"))
             .await
             .expect("opens");
-        let inserted = Arc::new(Notify::new());
+        let inserted = Arc::<ToLease>::default();
         let dispatcher = dispatcher(&store, deadline, &inserted, &clock);
         let shutdown = CancellationToken::new();
         let capacity = submissions.capacity();
@@ -210,11 +210,8 @@ impl Machine {
     pub(super) async fn owe(&self, webhook: &WebhookId, numbers: Range<u8>) {
         let messages = messages(webhook, numbers);
         let now = Timestamp::from(self.clock.now());
-        self.store
-            .commit(&Commit::slot(Commitment::Confirmed, 7, &messages, now))
-            .await
-            .expect("commits");
-        self.inserted.notify_one();
+        self.store_unleased(&Commit::slot(Commitment::Confirmed, 7, &messages, now))
+            .await;
     }
 
     /// As [`Machine::owe`], with bodies of so many bytes and a few.
@@ -236,8 +233,13 @@ impl Machine {
         }
         let now = Timestamp::from(self.clock.now());
         let commit = Commit::slot(Commitment::Confirmed, 7, &messages, now);
-        self.store.commit(&commit).await.expect("commits");
-        self.inserted.notify_one();
+        self.store_unleased(&commit).await;
+    }
+
+    /// Leaves what is stored to be found by the dispatcher, which is told of it.
+    async fn store_unleased(&self, commit: &Commit<'_>) {
+        let committed = self.store.commit(commit).await.expect("commits");
+        self.inserted.tell(&committed.unleased);
     }
 
     /// Stores messages as the outbox does, and submits them.
