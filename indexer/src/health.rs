@@ -154,6 +154,8 @@ async fn metrics(State(probed): State<Probed>) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use axum::body::to_bytes;
     use serde_json::Value;
     use sluice_store::Readiness;
@@ -165,7 +167,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let store = Store::open(&folder.path().join("sluice.db")).await;
         let (_told, subscriptions) = watch::channel(Arc::default());
-        let status = Status::default();
+        let status = Status::new(Duration::from_secs(60));
         status.leads(Some(false));
         let probed = Probed {
             health: Health {

@@ -77,7 +77,8 @@ pub async fn run(
     let (clock, following) = follow_database(host, store.clone(), stop.clone()).await?;
     let (watcher, subscriptions) = SubscriptionWatcher::start(store.clone()).await?;
     let (idl_watcher, idls) = IdlWatcher::start(store.clone(), idls).await?;
-    let (status, metrics) = (Status::default(), Metrics::default());
+    let status = Status::new(config.indexer.longest_standstill());
+    let metrics = Metrics::default();
     let (traces, exporting) = traces(&config)?;
     let stored = Arc::<ToLease>::default();
     let submissions =

@@ -11,6 +11,7 @@ mod cors;
 mod environment;
 mod freshness;
 mod geyser;
+mod indexer;
 mod telemetry;
 mod webhooks;
 
@@ -34,14 +35,12 @@ pub use self::environment::EnvironmentError;
 use self::environment::Override;
 pub use self::freshness::FreshnessConfig;
 pub use self::geyser::{GeyserConfig, GeyserEndpoint};
+pub use self::indexer::IndexerConfig;
 pub use self::telemetry::TelemetryConfig;
 pub use self::webhooks::{
     MAX_DELIVERY_TIMEOUT_SECS, MAX_KEYS_PER_WEBHOOK, MAX_RETRY_PAUSE_SECS, MAX_RETRY_PAUSES,
     MAX_SECRET_OVERLAP_HOURS, WebhooksConfig,
 };
-
-/// Highest rate of a backfill: a node of one's own serves hundreds of blocks a second, and nothing needs more.
-const MAX_BACKFILL_CALLS_PER_SECOND: u32 = 1_000;
 
 /// Most nodes besides `chain.rpc-url` to which signed transactions are sent: each gets every transaction, again and again.
 const MAX_SEND_URLS: usize = 7;
@@ -238,25 +237,6 @@ impl Default for ApiConfig {
     }
 }
 
-/// The indexer process.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct IndexerConfig {
-    /// Address of the indexer's health endpoints.
-    pub listen: SocketAddr,
-    /// Calls a second, at most, by which slots are read from `chain.rpc-url` that no Geyser server replays; 0 for none.
-    pub backfill_calls_per_second: u32,
-}
-
-impl Default for IndexerConfig {
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 8788)),
-            backfill_calls_per_second: 20,
-        }
-    }
-}
-
 const fn default_unwrap_lamports() -> bool {
     true
 }
@@ -404,13 +384,7 @@ impl Config {
         self.api.clients.check()?;
         self.bootstrap.check()?;
         self.telemetry.check()?;
-        if self.indexer.backfill_calls_per_second > MAX_BACKFILL_CALLS_PER_SECOND {
-            return Err(ConfigError::Range {
-                key: "indexer.backfill-calls-per-second",
-                value: self.indexer.backfill_calls_per_second.to_string(),
-                rule: "0 to 1000",
-            });
-        }
+        self.indexer.check()?;
         self.webhooks.check()
     }
 }

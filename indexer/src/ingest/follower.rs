@@ -8,7 +8,11 @@
 //! Webhooks that come to watch more do not end a session: the filter is replaced on the live stream, and a side stream
 //! reads what new addresses did before.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{
+    convert::Infallible,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use service_kit::CancellationToken;
 use sluice_geyser::{Assembled, JoinedStream, RequestLimits, Servers};
@@ -29,7 +33,10 @@ use super::{
     slot_by_slot::SlotBySlot,
     subscription::request,
 };
-use crate::events::subscription_index::Subscriptions;
+use crate::{events::subscription_index::Subscriptions, status::Stands};
+
+/// Pause between two looks at whether anything was stored: a part of the shortest time that counts, and nothing to a machine.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// The task that follows the chain.
 #[derive(Debug)]
@@ -63,6 +70,7 @@ impl Follower {
                 ended = self.session(policy, &mut limits, &mut reconnect, &mut refusals, &mut programs) => match ended {
                     Err(end) => end,
                 },
+                stands = self.standstill() => SessionEnd::StoodStill(stands),
             };
             self.context.outbox.metrics.session_ended(end.kind());
             if let SessionEnd::Store(error) = &end {
@@ -78,6 +86,19 @@ impl Follower {
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 filled = self.fill(policy, &mut reconnect) => policy = filled,
+            }
+        }
+    }
+
+    /// Returns when slots have come for so long of which nothing was stored that a new stream is to be tried. A session that is
+    /// busy takes in no slots, and those that are read by RPC do not come: neither is ended.
+    async fn standstill(&self) -> Stands {
+        loop {
+            sleep(LOOK).await;
+            let standings = self.servers.standings();
+            let newest = standings.iter().map(|standing| standing.slot).max();
+            if let Some(stands) = self.context.status.renewal(newest, Instant::now()) {
+                return stands;
             }
         }
     }

@@ -5,7 +5,7 @@ use sluice_store::StoreError;
 use thiserror::Error;
 
 use super::backfill_error::BackfillError;
-use crate::{rpc::NodeError, slots::ForkTreeError};
+use crate::{rpc::NodeError, slots::ForkTreeError, status::Stands};
 
 /// Why a session ended.
 #[derive(Debug, Error)]
@@ -25,6 +25,8 @@ pub(crate) enum SessionEnd {
         /// The slot.
         slot: u64,
     },
+    #[error("{0}")]
+    StoodStill(Stands),
     #[error("the active webhooks are not read any more")]
     Unwatched,
 }
@@ -53,6 +55,7 @@ impl SessionEnd {
             Self::Tree(ForkTreeError::Gap(_)) => "the stream left out blocks",
             Self::Backfill(_) => "missed slots are not read by RPC",
             Self::Cut { .. } => "a slot began before the webhooks' filter",
+            Self::StoodStill(_) => "slots come and are not stored",
             Self::Unwatched => "the webhooks are not watched",
         }
     }

@@ -77,6 +77,7 @@ pub struct IndexerHarness {
     streams: Vec<Endpoint>,
     probes_limits: bool,
     idl_refresh_hours: u32,
+    longest_standstill_secs: u64,
     /// The node from which missed slots are read.
     node: Option<String>,
     /// The collector to which traces are sent.
@@ -150,6 +151,7 @@ impl IndexerHarness {
             streams: vec![server.endpoint()],
             probes_limits: false,
             idl_refresh_hours: 0,
+            longest_standstill_secs: 60,
             server,
             store: store.expect("opens"),
             receiver: receiver.expect("a free port"),
@@ -172,6 +174,11 @@ impl IndexerHarness {
     /// Has indexers that are started from now on read from that node the IDLs that programs publish, once a day.
     pub fn read_idls(&mut self) {
         self.idl_refresh_hours = 24;
+    }
+
+    /// Has indexers that are started from now on tell after so many seconds that slots come and none is stored.
+    pub const fn tell_standstill_after(&mut self, secs: u64) {
+        self.longest_standstill_secs = secs;
     }
 
     /// Has indexers that are started from now on listen to this server instead of the scripted one.
@@ -274,6 +281,7 @@ impl IndexerHarness {
             .collect();
         let probe_limits = self.probes_limits;
         let idl_refresh_hours = self.idl_refresh_hours;
+        let longest_standstill_secs = self.longest_standstill_secs;
         let text = format!(
             r#"
             [chain]
@@ -286,6 +294,7 @@ impl IndexerHarness {
             [indexer]
             listen = "{health}"
             backfill-calls-per-second = {calls}
+            longest-standstill-secs = {longest_standstill_secs}
             [webhooks]
             allow-http-loopback = true
             idl-refresh-hours = {idl_refresh_hours}

@@ -126,7 +126,7 @@ impl Setup {
                     clock: Clock::system(),
                 },
                 idls: watch::channel(Arc::new(Idls::default())).1,
-                status: Status::default(),
+                status: Status::new(PATIENCE),
                 node: None,
             },
         }

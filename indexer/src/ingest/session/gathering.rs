@@ -80,6 +80,9 @@ impl Session<'_> {
         if let Some(confirmed) = stored.checkpoints.slot(Commitment::Confirmed) {
             self.watermark = Some(confirmed);
         }
+        let finality_wanted = !self.subscriptions.at(Commitment::Finalized).is_empty();
+        let status = &self.context.status;
+        status.stored(&stored.checkpoints, finality_wanted);
         if !stored.checkpoints.is_empty() {
             self.reconnect.recovered();
         }

@@ -22,6 +22,7 @@ mod pauses;
 mod program_states;
 mod read_again;
 mod rejected_keys;
+mod standstill;
 mod storm;
 mod token_owners;
 mod traces;
