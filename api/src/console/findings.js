@@ -63,6 +63,14 @@ function ofWebhook({ id, active, filters, status, lastError = null }) {
   return found;
 }
 
+// What the stream does not show it shows no webhook of a kind, so it is said once. The answer has the remedy in it.
+function ofNotTold(webhooks) {
+  const partly = webhooks.filter(({ active, status }) => active && status.refused === null && status.notTold !== undefined);
+  if (partly.length === 0) return [];
+  const others = partly.length > 1 ? ` and ${partly.length - 1} more` : '';
+  return [[`webhook ${partly[0].id}${others}: not all that is asked for is told`, `not told is ${partly[0].status.notTold}`]];
+}
+
 const QUOTAS = [
   ['webhooks', 'webhooks', 'no more are created: delete one'],
   ['addresses', 'watched addresses', 'no more are taken: remove some from a webhook'],
@@ -86,6 +94,7 @@ export function findings({ reasons, samples, webhooks, usage }) {
     ...ofStream(samples ?? []),
     ...ofNode(samples ?? []),
     ...(webhooks ?? []).flatMap(ofWebhook),
+    ...ofNotTold(webhooks ?? []),
     ...(usage === null ? [] : ofUsage(usage)),
   ];
 }

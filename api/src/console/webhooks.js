@@ -59,6 +59,7 @@ function show(webhook) {
     ['in force since slot', webhook.status.filter.inForceSlot ?? 'not yet'],
     ['verifies v1a', webhook.status.publicKey],
     ['refused by the stream', webhook.status.refused ?? 'no'],
+    ['not told', webhook.status.notTold ?? 'nothing is left out'],
     ['created', webhook.created],
   ]);
 }

@@ -102,6 +102,17 @@ test('a webhook that is told of nothing, or whose endpoint fails, is named with 
   assert.deepEqual(findings({ ...WELL, webhooks: [unaddressed] }), [], 'there is nothing to put in force');
 });
 
+test('what the stream does not show is said once for all webhooks that ask for it, with the remedy', () => {
+  const notTold = 'what nobody sees; have another server named';
+  const partly = (id, change, status) => webhook({ id, ...change }, { notTold, ...status });
+  const [wrong, todo] = finding({ webhooks: [webhook(), partly('wh_2'), partly('wh_3')] });
+  assert.match(wrong, /^webhook wh_2 and 1 more: not all/);
+  assert.ok(todo.endsWith(notTold), todo);
+  assert.match(finding({ webhooks: [partly('wh_2')] })[0], /^webhook wh_2: not all/);
+  assert.deepEqual(findings({ ...WELL, webhooks: [partly('wh_2', { active: false })] }), [], 'it is told of nothing');
+  assert.match(finding({ webhooks: [partly('wh_2', {}, { refused: 'too many' })] })[0], /refuses its filter/);
+});
+
 test('each quota that is used up is named with what it stops', () => {
   const used = (member, quota) => finding({ usage: { ...WELL.usage, [member]: quota } });
   assert.match(used('webhooks', { used: 2, limit: 2 })[1], /delete one/);

@@ -51,6 +51,27 @@ test('a webhook is tested and its secret rotated, and what arrives is signed wit
   receiver.close();
 });
 
+test('a webhook shows what it is not told, in the words of its status', async () => {
+  const { page, faults, close } = await open('/console/explain');
+  const definition = { url: 'https://example.com/', events: ['accountChange'], filters: { programs: ['11111111111111111111111111111112'] } };
+  const { api } = await openWebhook(page, definition);
+  assert.equal((await readFacts(page, '#facts'))['not told'], 'nothing is left out');
+
+  const notTold = 'what no server shows; have another one named';
+  await page.route(`**${api}`, async (route) => {
+    const answer = await route.fetch();
+    const webhook = await answer.json();
+    await route.fulfill({ response: answer, json: { ...webhook, status: { ...webhook.status, notTold } } });
+  });
+  await page.locator('#list button', { hasText: api.split('/').at(-1) }).press('Enter');
+  await page.locator('#facts', { hasText: notTold }).waitFor();
+  assert.equal((await readFacts(page, '#facts'))['not told'], notTold);
+  await page.unroute(`**${api}`);
+  await remove(page, api);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 // The deliveries of the webhook, once the first three were accepted and none is owed.
 const settled = (page, api) =>
   until(async () => {
