@@ -8,8 +8,8 @@ use super::packages::{Dependency, Package, Use};
 /// Packages that are planned stand in their rows already.
 const MATRIX: &str = "
 crates/chain-types: crates/geyser crates/market crates/store indexer api | tests/kit DOUBLED REAL
-crates/cpmm: crates/swap-guard-interface crates/transaction crates/market api localnet | crates/cpmm tests/kit tests/anchor-client tests/fuzz DOUBLED REAL
-crates/swap-guard-interface: crates/transaction api crates/cli localnet | indexer tests/kit tests/anchor-client DOUBLED REAL
+crates/cpmm: crates/swap-guard-interface crates/transaction crates/market api localnet | crates/cpmm tests/kit tests/fuzz DOUBLED REAL
+crates/swap-guard-interface: crates/transaction api crates/cli localnet | indexer tests/kit DOUBLED REAL
 crates/transaction: api crates/cli | DOUBLED REAL
 crates/market: api crates/console | DOUBLED REAL
 crates/geyser: crates/market indexer crates/cli | tests/kit tests/fuzz DOUBLED REAL
@@ -23,7 +23,7 @@ api: crates/cli | DOUBLED REAL
 indexer: crates/cli | DOUBLED REAL
 localnet: | REAL
 clients/rust: | DOUBLED REAL
-tests/kit: | crates/market crates/store crates/webhook-client crates/cli api indexer tests/anchor-client tests/fuzz DOUBLED REAL
+tests/kit: | crates/market crates/store crates/webhook-client crates/cli api indexer tests/fuzz DOUBLED REAL
 tests/harness: | DOUBLED
 programs/swap-guard: programs/swap-guard-devnet programs/test-cpi-caller programs/bench-guard-heap programs/bench-guard-silent programs/test-guard-reference |
 programs/bpf-libcalls: programs/swap-guard programs/swap-guard-devnet programs/local-cpmm programs/test-anchor-1-caller programs/test-cpi-caller programs/test-hostile-exchange programs/bench-guard-heap programs/bench-guard-silent programs/test-guard-reference |

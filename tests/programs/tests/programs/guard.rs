@@ -6,6 +6,7 @@ mod accepted_swap;
 mod accepts;
 mod aliases;
 mod amounts;
+mod anchor_client;
 mod authorities;
 mod cpi_caller;
 mod devnet;

@@ -72,6 +72,13 @@ fn described<'a>(idl: &'a Value, wanted: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("the IDL has no {wanted}"))
 }
 
+/// The names that the IDL gives the accounts of an instruction, in their order.
+pub fn account_names(instruction: &str) -> Vec<String> {
+    let idl = idl();
+    let accounts = list(described(&idl, instruction), "accounts").iter();
+    accounts.map(|account| name(account).to_owned()).collect()
+}
+
 #[test]
 fn each_instruction_s_data_is_what_the_idl_says() {
     let idl = idl();
