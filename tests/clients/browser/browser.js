@@ -14,6 +14,8 @@ export const API = process.env.SLUICE_API_URL;
 // A telephone, and a desk.
 export const WIDTHS = [360, 1280];
 
+export const THEMES = ['light', 'dark'];
+
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 // How long a page is waited for, milliseconds: on a machine that runs other tests beside, a page takes ten times as long as alone.
@@ -120,26 +122,36 @@ export async function press(page, selector, key = 'Enter') {
 const SERIOUS = ['serious', 'critical'];
 
 // Nothing of the page is wider than the screen, and axe finds nothing serious by any of its rules, but for those named in `without`:
-// of the whole page, or of the elements that match `within`.
-export async function assertSound(page, { without = [], within = 'html' } = {}) {
+// of the whole page, or of the elements that match `within`; with `colours`, by the rules of colours alone.
+async function assertSound(page, { without = [], within = 'html', colours = false } = {}) {
   const [wide, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
   assert.ok(wide <= screen, `${wide} px of content on ${screen}`);
-  await page.evaluate(AXE);
-  const rules = Object.fromEntries(without.map((rule) => [rule, { enabled: false }]));
+  // It is half a megabyte, and stays in the page.
+  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(AXE);
+  // A rule that axe asks by itself only where rules are chosen: more contrast than is asked for.
+  const rules = Object.fromEntries([...without, 'color-contrast-enhanced'].map((rule) => [rule, { enabled: false }]));
   // Of what is well axe would name every element, which takes longest on a large page.
-  const { violations } = await page.evaluate(([part, options]) => globalThis.axe.run(part, options), [within, { rules, resultTypes: ['violations'] }]);
+  const options = { rules, resultTypes: ['violations'], ...(colours && { runOnly: ['cat.color'] }) };
+  const { violations } = await page.evaluate(([part, asked]) => globalThis.axe.run(part, asked), [within, options]);
   const serious = violations.filter(({ impact }) => SERIOUS.includes(impact));
   assert.deepEqual(serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`), []);
 }
 
-// The same narrow and wide, and in both themes unless the page has one, of a state of the page that is not there to be loaded.
-export async function assertSoundInEveryForm(page, { themes = ['light', 'dark'], ...options } = {}) {
-  for (const colorScheme of themes) {
-    for (const width of WIDTHS) {
-      await page.emulateMedia({ colorScheme });
-      await page.setViewportSize({ width, height: 900 });
-      await assertSound(page, options);
-    }
+// The same in both themes, unless the page has one: by every rule in the first, and in the other, which differs in colours alone, by those of
+// colours. `judged` is told each theme that the page is sound in.
+export async function assertSoundInThemes(page, { themes = THEMES, judged = () => {}, ...options } = {}) {
+  for (const [index, colorScheme] of themes.entries()) {
+    await page.emulateMedia({ colorScheme });
+    await assertSound(page, { ...options, colours: index > 0 });
+    await judged(colorScheme);
+  }
+}
+
+// The same narrow and wide, of a state of the page that is not there to be loaded.
+export async function assertSoundInEveryForm(page, options) {
+  for (const width of WIDTHS) {
+    await page.setViewportSize({ width, height: 900 });
+    await assertSoundInThemes(page, options);
   }
 }
 

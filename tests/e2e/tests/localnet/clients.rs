@@ -32,9 +32,11 @@ use crate::{net::TestNet, rust_examples};
 const PATIENCE: Duration = Duration::from_secs(1_500);
 
 /// How long one file of JavaScript tests may take, milliseconds: Node holds the file as a whole to it, and not each of its tests alone. A
-/// file that hangs is named before the suite is given up. The longest one, every page in every form, needs a minute and a half where nothing
-/// else runs.
+/// file that hangs is named before the suite is given up. Those in a browser hold themselves to as much (`together.js`).
 const NODE_TEST_TIMEOUT: &str = "--test-timeout=750000";
+
+/// One line for each test.
+const NODE_REPORTER: &str = "--test-reporter=spec";
 
 /// A program that talks to the localnet and fails when something is not as promised.
 struct Suite {
@@ -182,19 +184,21 @@ fn suites(folders: &Folders) -> anyhow::Result<Vec<Suite>> {
 
 /// The console without keys and then with one: from the first key on nobody is answered without.
 fn suites_in_a_browser(folders: &Folders) -> anyhow::Result<[Suite; 2]> {
-    let suite = |name, folder: PathBuf| {
+    let suite = |name, folder: PathBuf, arguments: Vec<OsString>| {
         anyhow::Ok(Suite {
             name,
-            arguments: javascript_tests(&folder)?,
+            arguments,
             folder,
             program: folders.tool("bin/node")?,
         })
     };
     let browser = folders.suites.join("browser");
     let keys = browser.join("keys");
+    let without = vec![NODE_REPORTER.into(), "together.js".into()];
+    let with = javascript_tests(&keys)?;
     Ok([
-        suite("Chromium: the console and the reference", browser)?,
-        suite("Chromium: the console with keys", keys)?,
+        suite("Chromium: the console and the reference", browser, without)?,
+        suite("Chromium: the console with keys", keys, with)?,
     ])
 }
 
@@ -212,7 +216,7 @@ fn javascript_tests(folder: &Path) -> anyhow::Result<Vec<OsString>> {
     let mut words: Vec<OsString> = vec![
         "--test".into(),
         "--test-concurrency=1".into(),
-        "--test-reporter=spec".into(),
+        NODE_REPORTER.into(),
         NODE_TEST_TIMEOUT.into(),
     ];
     words.extend(files);
