@@ -27,13 +27,14 @@ impl Workspace {
         }
     }
 
-    /// The on-chain programs, compiled for this machine.
+    /// The on-chain programs, compiled for this machine. Built in the folder of the root workspace, which has a third of what
+    /// they need built already: most of what procedural macros are made of.
     pub fn programs(repo: &Repo) -> Self {
         Self {
             name: "programs",
             manifest: repo.programs_manifest(),
             linted_build: repo.linted_build(),
-            target: Some(repo.target().join("programs-native")),
+            target: Some(repo.target()),
         }
     }
 
