@@ -34,6 +34,7 @@ mod secret;
 mod tenant;
 mod timestamp;
 mod webhook;
+mod webhook_set;
 
 pub use self::{
     active::{ActiveChanges, ActiveWebhook, ActiveWebhooks},
@@ -65,7 +66,7 @@ pub use self::{
     idempotency::{CreatedWebhook, Idempotency},
     idl::{ChainIdl, MAX_IDL_BYTES, MAX_OWNER_IDL_BYTES, StoredIdls, UploadedIdl},
     known_account::{KnownAccount, KnownAccountChanges},
-    lease::{Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, WebhookSet},
+    lease::{Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery},
     message::{
         BodyTemplate, Commit, Committed, MessageKind, MessagePage, NewMessage, SlotMessage,
         StoredMessage,
@@ -80,6 +81,7 @@ pub use self::{
     tenant::{Held, Holder, Load, Tenant, TenantShares},
     timestamp::{SharedTime, Timestamp},
     webhook::{DeliveryOrder, FilterEdited, NewWebhook, Webhook, WebhookDefinition, WebhookPage},
+    webhook_set::WebhookSet,
 };
 pub(crate) use self::{
     encryption::{SealFault, SealedColumn},

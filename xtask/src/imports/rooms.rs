@@ -48,6 +48,7 @@ const BELOW_INGEST: &[&str] = &[
     "delivery::capacity",
     "metrics",
     "status",
+    "to_lease",
     "traces",
 ];
 

@@ -1,6 +1,6 @@
 //! Leases: the right to attempt a delivery until a time, how one is requested, and the delivery under it.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     batch::Batch,
@@ -10,6 +10,7 @@ use super::{
     secret::Secrets,
     tenant::{Holder, Tenant, TenantShares},
     timestamp::Timestamp,
+    webhook_set::WebhookSet,
 };
 
 /// Proves a lease. A random number, so that no two leases share one, whatever process requested them.
@@ -69,23 +70,6 @@ pub struct Lease {
     /// Whether later deliveries of the webhook wait until its result is recorded.
     pub in_order: bool,
     pub(crate) ordinal: i64,
-}
-
-/// Some webhooks, of which there may be something to lease.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WebhookSet(pub(crate) BTreeSet<i64>);
-
-impl WebhookSet {
-    /// Adds those of another.
-    pub fn extend(&mut self, other: &Self) {
-        self.0.extend(&other.0);
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 /// The webhooks of some leases.

@@ -9,9 +9,9 @@ use super::{
     event_kind::EventKind,
     id::{MessageId, WebhookId},
     known_account::KnownAccountChanges,
-    lease::WebhookSet,
     operation::OperationKind,
     timestamp::Timestamp,
+    webhook_set::WebhookSet,
 };
 
 /// A message body with a blank for the sequence number. The number is known only inside the
