@@ -106,7 +106,7 @@ pub async fn run(
         client,
         schedule: retry::schedule(config.webhooks.retry_pauses()),
         most_pulled: MOST_PULLED,
-        inserted: stored,
+        to_lease: stored,
         metrics: metrics.clone(),
         traces,
         clock: clock.clone(),

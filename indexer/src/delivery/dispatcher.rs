@@ -56,8 +56,8 @@ pub struct Dispatcher {
     pub schedule: Arc<[Duration]>,
     /// Deliveries that one transaction makes due when their endpoint accepts again; more are made due by several.
     pub most_pulled: u32,
-    /// Told of the webhooks whose messages are inserted and not submitted.
-    pub inserted: Arc<ToLease>,
+    /// Told of the webhooks whose messages are inserted and not submitted, and by the recorder of those with results.
+    pub to_lease: Arc<ToLease>,
     /// Metrics of attempts.
     pub metrics: Metrics,
     /// Traces of the messages.
@@ -78,7 +78,6 @@ struct Stop {
 impl Dispatcher {
     /// Delivers what is submitted and what is due until `shutdown`, then lets attempts in flight finish.
     pub async fn run(self, submissions: Submissions, shutdown: CancellationToken) {
-        let recorded = Arc::<ToLease>::default();
         let (ended, to_record) = mpsc::channel(MAX_LEASED);
         let (due_waits, recorder_sees) = watch::channel(false);
         let limiter = EndpointLimiter::new(usize::try_from(MAX_IN_FLIGHT).unwrap_or(usize::MAX));
@@ -90,11 +89,11 @@ impl Dispatcher {
             clock: self.clock.clone(),
             outage: OutageLog::new("recording deliveries"),
             recoveries: Recoveries::new(self.store.clone(), self.most_pulled),
-            recorded: Arc::clone(&recorded),
+            to_lease: Arc::clone(&self.to_lease),
         };
         let recorder = tokio::spawn(recorder.run(to_record));
-        let inserted = Arc::clone(&self.inserted);
-        let mut wakes = Wakes::new(submissions, inserted, recorded, shutdown.clone());
+        let to_lease = Arc::clone(&self.to_lease);
+        let mut wakes = Wakes::new(submissions, to_lease, shutdown.clone());
         let dispatcher = Arc::new(self);
         let mut in_flight = InFlight {
             dispatcher: Arc::clone(&dispatcher),
@@ -114,7 +113,7 @@ impl Dispatcher {
                     in_flight.begin(deliveries);
                     continue;
                 }
-                Wake::Inserted(webhooks) | Wake::Recorded(webhooks) => Some(webhooks),
+                Wake::ToLease(webhooks) => Some(webhooks),
                 Wake::Tick => None,
             };
             let submissions = &mut wakes.submissions;

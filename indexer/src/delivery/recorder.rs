@@ -66,8 +66,8 @@ pub(super) struct Recorder {
     pub(super) clock: Clock,
     pub(super) outage: OutageLog,
     pub(super) recoveries: Recoveries,
-    /// Told when capacity is free again.
-    pub(super) recorded: Arc<ToLease>,
+    /// Told of the webhooks for which there is capacity again.
+    pub(super) to_lease: Arc<ToLease>,
 }
 
 impl Recorder {
@@ -87,7 +87,7 @@ impl Recorder {
             }
             drop(reserved);
             let leases = results.iter().map(|result| &result.lease);
-            self.recorded.tell(&leases.chain(&unused).collect());
+            self.to_lease.tell(&leases.chain(&unused).collect());
         }
         self.recoveries.finish().await;
     }

@@ -16,10 +16,9 @@ pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(200);
 pub(super) enum Wake {
     /// Deliveries were inserted already leased.
     Submitted(Vec<ReservedDelivery>),
-    /// Messages of these webhooks were inserted whose deliveries are not leased.
-    Inserted(WebhookSet),
-    /// Results of these webhooks were recorded, so there is capacity again, and a lane may go on.
-    Recorded(WebhookSet),
+    /// Messages of these webhooks were inserted whose deliveries are not leased, or results of theirs were recorded, so there is
+    /// capacity again, and a lane may go on.
+    ToLease(WebhookSet),
     /// Retries may have become due.
     Tick,
 }
@@ -27,8 +26,7 @@ pub(super) enum Wake {
 /// The sources of [`Wake`].
 pub(super) struct Wakes {
     pub(super) submissions: Submissions,
-    inserted: Arc<ToLease>,
-    recorded: Arc<ToLease>,
+    to_lease: Arc<ToLease>,
     ticks: Interval,
     shutdown: CancellationToken,
 }
@@ -36,16 +34,14 @@ pub(super) struct Wakes {
 impl Wakes {
     pub(super) fn new(
         submissions: Submissions,
-        inserted: Arc<ToLease>,
-        recorded: Arc<ToLease>,
+        to_lease: Arc<ToLease>,
         shutdown: CancellationToken,
     ) -> Self {
         let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             submissions,
-            inserted,
-            recorded,
+            to_lease,
             ticks,
             shutdown,
         }
@@ -61,8 +57,7 @@ impl Wakes {
             Some(deliveries) = self.submissions.submitted.recv() => {
                 Some(Wake::Submitted(deliveries))
             }
-            () = self.inserted.some() => Some(Wake::Inserted(self.inserted.take())),
-            () = self.recorded.some() => Some(Wake::Recorded(self.recorded.take())),
+            () = self.to_lease.some() => Some(Wake::ToLease(self.to_lease.take())),
             _ = self.ticks.tick() => Some(Wake::Tick),
         }
     }

@@ -229,7 +229,7 @@ pub(super) async fn deliver(
         client: client.clone(),
         schedule: retry::SCHEDULE.into(),
         most_pulled: sluice_store::MOST_PULLED,
-        inserted: stored,
+        to_lease: stored,
         metrics: Metrics::default(),
         traces: MessageTraces::default(),
         clock: Clock::system(),

@@ -190,7 +190,7 @@ impl Row {
             client: Client::new(DEADLINE, Reach::PublicAndLoopback)?,
             schedule: retry::SCHEDULE.into(),
             most_pulled: sluice_store::MOST_PULLED,
-            inserted: Arc::clone(&stored),
+            to_lease: Arc::clone(&stored),
             metrics: Metrics::default(),
             traces: MessageTraces::default(),
             clock: Clock::system(),

@@ -47,7 +47,7 @@ pub(super) fn failing() -> Reply {
 
 pub(super) struct Machine {
     pub(super) store: Store,
-    pub(super) inserted: Arc<ToLease>,
+    pub(super) to_lease: Arc<ToLease>,
     pub(super) capacity: DispatchCapacity,
     pub(super) shutdown: CancellationToken,
     pub(super) running: JoinHandle<()>,
@@ -58,7 +58,7 @@ pub(super) struct Machine {
 fn dispatcher(
     store: &Store,
     deadline: Duration,
-    inserted: &Arc<ToLease>,
+    to_lease: &Arc<ToLease>,
     clock: &Clock,
 ) -> Dispatcher {
     Dispatcher {
@@ -67,7 +67,7 @@ fn dispatcher(
         schedule: SCHEDULE.into(),
         // So that each that waits takes a transaction of its own.
         most_pulled: 1,
-        inserted: Arc::clone(inserted),
+        to_lease: Arc::clone(to_lease),
         metrics: Metrics::default(),
         traces: MessageTraces::default(),
         clock: clock.clone(),
@@ -99,14 +99,14 @@ impl Machine {
         let store = Store::open(&folder.path().join("sluice.db"))
             .await
             .expect("opens");
-        let inserted = Arc::<ToLease>::default();
-        let dispatcher = dispatcher(&store, deadline, &inserted, &clock);
+        let to_lease = Arc::<ToLease>::default();
+        let dispatcher = dispatcher(&store, deadline, &to_lease, &clock);
         let shutdown = CancellationToken::new();
         let capacity = submissions.capacity();
         let running = tokio::spawn(dispatcher.run(submissions, shutdown.clone()));
         Self {
             store,
-            inserted,
+            to_lease,
             capacity,
             shutdown,
             running,
@@ -239,7 +239,7 @@ impl Machine {
     /// Leaves what is stored to be found by the dispatcher, which is told of it.
     async fn store_unleased(&self, commit: &Commit<'_>) {
         let committed = self.store.commit(commit).await.expect("commits");
-        self.inserted.tell(&committed.unleased);
+        self.to_lease.tell(&committed.unleased);
     }
 
     /// Stores messages as the outbox does, and submits them.
