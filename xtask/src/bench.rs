@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::cache::Cache;
 use crate::command::command;
+use crate::output::say;
 use crate::packages::{self, Package};
 use crate::repo::Repo;
 use crate::step::Step;
@@ -113,7 +114,7 @@ fn write(repo: &Repo, subject: Subject) -> Result<()> {
     let text =
         serde_json::to_string_pretty(&report).context("JSON values can always be written")?;
     fs::write(&file, text + "\n").with_context(|| format!("cannot write {}", file.display()))?;
-    println!("==> Wrote {}", repo.shown(&file));
+    say!("==> Wrote {}", repo.shown(&file));
     Ok(())
 }
 
@@ -128,7 +129,7 @@ pub fn check(repo: &Repo, subject: Subject) -> Result<()> {
         return Ok(());
     };
     if subject.needs_programs() && sbf::official::is_there() {
-        println!("    not compared: the committed figures are those of the other toolchain");
+        say!("    not compared: the committed figures are those of the other toolchain");
         return Ok(());
     }
     let file = committed(repo);

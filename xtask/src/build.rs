@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 
 use crate::cache::Cache;
+use crate::output::say;
 use crate::repo::Repo;
 use crate::{plugin, programs, validator};
 
@@ -24,7 +25,7 @@ pub fn run(repo: &Repo, cache: &Cache, part: Part) -> Result<()> {
     let wanted = |one| part == one || part == Part::All;
     if wanted(Part::Validator) {
         let validator = validator::set_up(repo, cache)?;
-        println!("==> Validator: {}", validator.display());
+        say!("==> Validator: {}", validator.display());
     }
     if wanted(Part::Programs) {
         programs::build(repo, cache)?;

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::output::say;
+
 /// Marks a folder as a cache for backup programs, and as ours to empty.
 const TAG_FILE: &str = "CACHEDIR.TAG";
 
@@ -106,7 +108,7 @@ impl Cache {
         let file =
             File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
         if file.try_lock().is_err() {
-            println!("    waiting for another `cargo xtask` that is setting up tools");
+            say!("    waiting for another `cargo xtask` that is setting up tools");
             file.lock()
                 .with_context(|| format!("cannot lock {}", path.display()))?;
         }

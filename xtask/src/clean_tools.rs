@@ -3,10 +3,11 @@
 use anyhow::Result;
 
 use crate::cache::Cache;
+use crate::output::say;
 
 pub fn run(cache: &Cache) -> Result<()> {
     cache.empty()?;
-    println!("==> Emptied {}", cache.root().display());
-    println!("    The next command that needs a tool sets it up again.");
+    say!("==> Emptied {}", cache.root().display());
+    say!("    The next command that needs a tool sets it up again.");
     Ok(())
 }

@@ -15,6 +15,7 @@ pub mod typescript;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 
@@ -126,9 +127,13 @@ fn installed(repo: &Repo) -> PathBuf {
     repo.target().join("clients")
 }
 
+/// Held while a folder is made: of two stages that run side by side and need the same one, the second waits and finds it made.
+static MAKING: Mutex<()> = Mutex::new(());
+
 /// Makes `folder` by `make` unless it was made by the same recipe before. The recipe is everything that `make` reads; it
 /// is noted last and beside the folder, so that an interrupted installation never looks finished.
 fn once(folder: &Path, recipe: &str, make: impl FnOnce() -> Result<()>) -> Result<()> {
+    let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let stamp = folder.with_extension("recipe");
     if folder.is_dir() && fs::read_to_string(&stamp).is_ok_and(|present| present == recipe) {
         return Ok(());
@@ -168,6 +173,10 @@ fn version(text: &str) -> Option<[u32; 3]> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
     use anyhow::bail;
 
     use super::*;
@@ -196,6 +205,25 @@ mod tests {
         once(&folder, "one", || bail!("made twice")).expect("it was there");
         once(&folder, "two", || write("other")).expect("made anew");
         assert!(!folder.join("whole").exists());
+        fs::remove_dir_all(root).expect("the folder is ours");
+    }
+
+    #[test]
+    fn of_two_stages_that_need_a_folder_at_once_one_makes_it() {
+        let root = std::env::temp_dir().join(format!("xtask-at-once-{}", std::process::id()));
+        let folder = root.join("made");
+        let made = AtomicUsize::new(0);
+        let make = || {
+            made.fetch_add(1, Ordering::SeqCst);
+            thread::sleep(Duration::from_millis(100));
+            Ok(())
+        };
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| once(&folder, "one", make).expect("made"));
+            }
+        });
+        assert_eq!(made.into_inner(), 1);
         fs::remove_dir_all(root).expect("the folder is ours");
     }
 

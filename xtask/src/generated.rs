@@ -4,6 +4,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 
+use crate::output::say;
 use crate::repo::Repo;
 
 /// A generated file.
@@ -25,7 +26,7 @@ impl Generated {
                 .with_context(|| format!("cannot create {}", folder.display()))?;
         }
         fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
-        println!("==> Wrote {}", repo.shown(&file));
+        say!("==> Wrote {}", repo.shown(&file));
         Ok(())
     }
 

@@ -19,6 +19,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 
+use crate::output::say;
 use crate::repo::Repo;
 use crate::step::Step;
 use crate::workspaces::Workspace;
@@ -49,7 +50,7 @@ pub fn check(repo: &Repo) -> Result<()> {
     }
     let found = violations(repo, &packages, bans);
     for violation in &found {
-        println!("    {violation}");
+        say!("    {violation}");
     }
     if !found.is_empty() {
         bail!(

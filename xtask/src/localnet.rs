@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 
 use crate::cache::Cache;
 use crate::command::{command, show};
+use crate::output::say;
 use crate::repo::Repo;
 use crate::{binaries, exchange, plugin, programs, system_packages, validator};
 
@@ -37,7 +38,7 @@ pub fn run(repo: &Repo, cache: &Cache, demo: bool, extra: &[OsString]) -> Result
         localnet.arg("--demo");
     }
     localnet.args(extra);
-    println!("==> Starting the local chain");
+    say!("==> Starting the local chain");
     let error = localnet.exec();
     Err(error).with_context(|| format!("cannot start `{}`", show(&localnet)))
 }

@@ -3,6 +3,8 @@
 //! The repository holds five Cargo workspaces with a lock file each. This crate drives them by running commands; it
 //! imports nothing of them. One file per command, or per part that commands share.
 
+#![deny(clippy::print_stdout)]
+
 mod apt_sources;
 mod bench;
 mod binaries;
@@ -31,6 +33,7 @@ mod miri;
 mod mutants;
 mod nextest;
 mod openapi;
+mod output;
 mod packages;
 mod plugin;
 mod postgres;

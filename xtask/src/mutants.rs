@@ -14,6 +14,7 @@ use crate::cache::Cache;
 use crate::command::cargo;
 use crate::guard_tests::GUARD;
 use crate::nextest::Nextest;
+use crate::output::say;
 use crate::programs;
 use crate::repo::Repo;
 use crate::sbf::library::{copy, replace_once};
@@ -46,9 +47,9 @@ pub fn run(repo: &Repo, cache: &Cache, only: &str) -> Result<()> {
             survivors.push(mutant.name);
             "SURVIVED"
         };
-        println!("    {:>2} {fate}: {}", index + 1, mutant.name);
+        say!("    {:>2} {fate}: {}", index + 1, mutant.name);
     }
-    println!("{} mutants, {} survived", chosen.len(), survivors.len());
+    say!("{} mutants, {} survived", chosen.len(), survivors.len());
     if survivors.is_empty() {
         return Ok(());
     }

@@ -10,6 +10,7 @@ use anyhow::{Result, bail};
 
 use crate::cache::Cache;
 use crate::compiler;
+use crate::output::say;
 use crate::publish::publish;
 use crate::repo::Repo;
 use crate::step::Step;
@@ -20,7 +21,7 @@ use crate::workspaces::Workspace;
 pub fn check_compiler(repo: &Repo, cache: &Cache) -> Result<()> {
     let search = validator::search(repo, cache)?;
     if let Some(fitting) = search.fitting {
-        println!(
+        say!(
             "==> The plugin will fit {} (built by the pinned rustc)",
             repo.shown(&fitting)
         );
@@ -33,7 +34,7 @@ pub fn check_compiler(repo: &Repo, cache: &Cache) -> Result<()> {
             validator::explanation(unfit)
         );
     }
-    println!("==> No validator here yet; one built later by the pinned rustc will fit the plugin");
+    say!("==> No validator here yet; one built later by the pinned rustc will fit the plugin");
     Ok(())
 }
 
@@ -111,7 +112,7 @@ fn check_replacement(library: &Path, pinned: &str) -> Result<()> {
 pub fn provide(repo: &Repo, replacement: &Replacement) -> Result<()> {
     match &replacement.library {
         Some(library) => {
-            println!("==> Geyser plugin: {}", library.display());
+            say!("==> Geyser plugin: {}", library.display());
             Ok(())
         }
         None => build(repo),

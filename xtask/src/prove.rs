@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::clients::python::Python;
 use crate::command::command;
+use crate::output::say;
 use crate::repo::Repo;
 use crate::sbf;
 use crate::step::Step;
@@ -46,7 +47,7 @@ pub fn run(repo: &Repo, program: Option<&Path>) -> Result<()> {
 /// The certificate is of the upstream toolchain's bytes: the official one makes others of the same source.
 pub fn check(repo: &Repo) -> Result<()> {
     if sbf::official::is_there() {
-        println!("    not compared: the certificate is of the other toolchain's bytes");
+        say!("    not compared: the certificate is of the other toolchain's bytes");
         return Ok(());
     }
     let prover = Prover::set_up(repo)?;
@@ -70,7 +71,7 @@ pub fn test(repo: &Repo) -> Result<()> {
 /// Executes what the tests sent to the guard in the prover's machine as well.
 pub fn test_recorded(repo: &Repo) -> Result<()> {
     if sbf::official::is_there() {
-        println!(
+        say!(
             "    recorded inputs are not executed: the prover's machine is of the other toolchain's bytes"
         );
         return Ok(());
@@ -186,7 +187,7 @@ impl Prover {
         run.arg("--table").arg(&table);
         run.arg("--minutes").arg(minutes.to_string());
         let (status, _) = step.run_in_full_view(&mut run)?;
-        println!("==> Wrote {}", repo.shown(&table));
+        say!("==> Wrote {}", repo.shown(&table));
         if !status.success() {
             bail!("some mutants are not settled, see the output above");
         }
@@ -208,7 +209,7 @@ impl Prover {
             bail!("the guard is not proved, see the output above");
         }
         step.done();
-        println!("==> Wrote {}", repo.shown(certificate));
+        say!("==> Wrote {}", repo.shown(certificate));
         Ok(())
     }
 

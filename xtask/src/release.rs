@@ -25,6 +25,7 @@ use crate::clients;
 use crate::clients::python::Python;
 use crate::command::{capture, command};
 use crate::deployment;
+use crate::output::say;
 use crate::packages::{self, Package};
 use crate::repo::Repo;
 use crate::step::Step;
@@ -32,7 +33,7 @@ use crate::step::Step;
 use self::parts::Parts;
 
 /// What makes package and image, and judges the package.
-const PACKAGES: [Package; 7] = [
+const PACKAGES: [Package; 8] = [
     Package::or_tool("lintian", "lintian"),
     Package::or_tool("umoci", "umoci"),
     Package::or_tool("skopeo", "skopeo"),
@@ -40,14 +41,16 @@ const PACKAGES: [Package; 7] = [
     Package::or_tool("jq", "jq"),
     Package::or_tool("curl", "curl"),
     Package::or_tool("iproute2", "ip"),
+    Package::or_tool("procps", "pgrep"),
 ];
 
 /// What judges a package and tries it, beside what builds and tests need.
-const TRIAL_PACKAGES: [Package; 4] = [
+const TRIAL_PACKAGES: [Package; 5] = [
     Package::or_tool("lintian", "lintian"),
     Package::or_tool("dpkg-dev", "dpkg-shlibdeps"),
     Package::or_tool("curl", "curl"),
     Package::or_tool("iproute2", "ip"),
+    Package::or_tool("procps", "pgrep"),
 ];
 
 /// System packages that the checks within `cargo xtask test` need.
@@ -85,7 +88,7 @@ pub fn run(repo: &Repo, compare: bool) -> Result<()> {
     deployment::judge_compose_file(repo, &deploy::copy(repo, version, &artifacts)?)?;
     clients::pack(repo, &artifacts)?;
     sums(repo, &artifacts)?;
-    println!("==> Wrote {}", repo.shown(&artifacts));
+    say!("==> Wrote {}", repo.shown(&artifacts));
     Ok(())
 }
 
@@ -141,7 +144,7 @@ fn sums(repo: &Repo, artifacts: &Path) -> Result<()> {
     names.sort();
     let mut sums = command(repo, "sha256sum");
     let text = capture(sums.current_dir(artifacts).args(names))?;
-    print!("{text}");
+    say!("{}", text.trim_end());
     write(&artifacts.join("SHA256SUMS"), &text)
 }
 

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -13,11 +13,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::command::show;
+use crate::output::{self, say};
 use crate::repo::Repo;
 
 /// Between two signs of life where no terminal can be redrawn. Long enough not to flood a log, short enough that no
 /// reader takes the step for dead.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+pub const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Between two redraws of the status line of a terminal.
 const REDRAW: Duration = Duration::from_millis(250);
@@ -60,7 +61,7 @@ impl Step {
     /// Announces a step. `log` names its log file; `takes` reads after "about", for example "80 s on two cores, once".
     pub fn begin(repo: &Repo, log: &str, what: &str, why: &str, takes: &str) -> Result<Self> {
         let (log_path, log) = create_log(repo, log)?;
-        println!("==> {what}");
+        say!("==> {what}");
         let last = fs::read_to_string(seconds_path(&log_path)).ok();
         let last = last.and_then(|text| text.trim().parse().ok());
         Ok(Self {
@@ -77,8 +78,8 @@ impl Step {
     /// Prints why and how long right away, for work that is known to be due.
     pub fn explain(&self) {
         if !self.explained.replace(true) {
-            println!("    why:   {}", self.why);
-            println!("    takes: about {}", self.takes);
+            say!("    why:   {}", self.why);
+            say!("    takes: about {}", self.takes);
         }
     }
 
@@ -110,7 +111,7 @@ impl Step {
     /// Closes the step with the time it took.
     pub fn done(self) -> Duration {
         let elapsed = self.started.elapsed();
-        println!("    done in {}", human(elapsed));
+        say!("    done in {}", human(elapsed));
         // The next run expects as long; where that cannot be kept, it goes by the estimate.
         let _ = fs::write(seconds_path(&self.log_path), elapsed.as_secs().to_string());
         elapsed
@@ -121,9 +122,9 @@ impl Step {
             return Ok(());
         }
         let from = lines.len().saturating_sub(TAIL_LINES);
-        println!("    the last lines of its output:");
+        say!("    the last lines of its output:");
         for line in lines.iter().skip(from) {
-            println!("    | {line}");
+            say!("    | {line}");
         }
         bail!(
             "`{}` failed ({status}); the whole output is in {}",
@@ -150,19 +151,20 @@ impl Step {
     fn follow(
         &self,
         child: &mut Child,
-        output: &Receiver<String>,
+        received: &Receiver<String>,
         view: Show,
     ) -> Result<Vec<String>> {
-        let terminal = view == Show::Status && io::stdout().is_terminal();
+        let terminal = view == Show::Status && output::is_terminal();
+        let shows_life = view == Show::Status && !output::is_kept();
         let mut lines = VecDeque::new();
         let mut ended = None;
         let mut last_beat = Instant::now();
         loop {
-            match output.recv_timeout(REDRAW) {
+            match received.recv_timeout(REDRAW) {
                 Ok(line) => {
                     self.record(&line)?;
                     if view == Show::Lines {
-                        println!("    {line}");
+                        say!("    {line}");
                     }
                     lines.push_back(line);
                 }
@@ -181,17 +183,14 @@ impl Step {
                 self.explain();
             }
             let due = if terminal { REDRAW } else { HEARTBEAT };
-            if view == Show::Status && self.explained.get() && last_beat.elapsed() >= due {
+            if shows_life && self.explained.get() && last_beat.elapsed() >= due {
                 last_beat = Instant::now();
                 let latest = lines.back().map_or("", String::as_str);
                 self.show_status(terminal, latest);
             }
         }
         if terminal {
-            print!("\r\x1b[2K");
-            io::stdout()
-                .flush()
-                .context("cannot write to standard output")?;
+            output::redraw("");
         }
         Ok(lines.into())
     }
@@ -201,11 +200,9 @@ impl Step {
         let room = STATUS_COLUMNS.saturating_sub(status.chars().count());
         let text: String = latest.trim().chars().take(room).collect();
         if terminal {
-            print!("\r\x1b[2K    {status} {text}");
-            // A terminal that is gone is no reason to stop the work.
-            let _ = io::stdout().flush();
+            output::redraw(&format!("    {status} {text}"));
         } else {
-            println!("    {status} {text}");
+            say!("    {status} {text}");
         }
     }
 

@@ -1,5 +1,8 @@
 //! `test`: every check and every test, in stages; stops at the first stage that fails.
+//!
+//! Stages that use one processor run side by side, the last ones of all parts together at the end.
 
+mod beside;
 mod on_chain;
 mod services;
 mod stages;
@@ -13,6 +16,7 @@ use clap::ValueEnum;
 use crate::cache::Cache;
 use crate::head_start::HeadStart;
 use crate::nextest::Nextest;
+use crate::output::say;
 use crate::packages::Package;
 use crate::repo::Repo;
 use crate::{fetch, plugin, programs, system_packages, validator};
@@ -64,13 +68,14 @@ fn all(repo: &Repo, cache: &Cache, parts: &[Part], stages: &mut Stages) -> Resul
     if let Some(packages) = downloading {
         stages.stage("download packages", || packages.finish())?;
     }
+    let mut last = Vec::new();
     for part in parts {
-        match part {
+        last.extend(match part {
             Part::Services => services::test(repo, cache, &tools, stages)?,
             Part::OnChain => on_chain::test(repo, &tools, stages)?,
-        }
+        });
     }
-    Ok(())
+    stages.side_by_side(last)
 }
 
 /// What tests of both parts run by. The programs and the plugin are built and published beside it.
@@ -86,7 +91,7 @@ impl Tools {
     fn set_up(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<Self> {
         let nextest = stages.stage("set up test runner", || Nextest::set_up(repo, cache))?;
         let validator = stages.stage("set up validator", || validator::set_up(repo, cache))?;
-        println!("==> Validator: {}", validator.display());
+        say!("==> Validator: {}", validator.display());
         stages.stage("build programs", || programs::build(repo, cache))?;
         let geyser = plugin::Replacement::find(repo)?;
         stages.stage("build plugin", || plugin::build(repo))?;

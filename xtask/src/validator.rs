@@ -10,6 +10,7 @@ use anyhow::{Result, bail};
 use crate::cache::Cache;
 use crate::command::{capture, command, is_executable, on_path};
 use crate::compiler;
+use crate::output::say;
 use crate::packages::{self, Package};
 use crate::registry_tool::RegistryTool;
 use crate::repo::Repo;
@@ -77,7 +78,7 @@ pub struct Search {
 pub fn set_up(repo: &Repo, cache: &Cache) -> Result<PathBuf> {
     let search = search(repo, cache)?;
     for (path, unfit) in &search.passed_over {
-        println!("==> Passing over {}: {unfit}", path.display());
+        say!("==> Passing over {}: {unfit}", path.display());
     }
     match search.fitting {
         Some(path) => Ok(path),

@@ -11,6 +11,7 @@ use super::node::{self, NodeJs};
 use super::python::Python;
 use crate::command::command;
 use crate::nextest::Counts;
+use crate::output::say;
 use crate::repo::Repo;
 use crate::step::Step;
 
@@ -25,7 +26,7 @@ pub fn run(repo: &Repo) -> Result<()> {
     let node = node::find(repo, &Python::find(repo)?)?;
     build(repo, &node)?;
     let Counts { passed, failed } = test(repo)?;
-    println!("{passed} passed, {failed} failed");
+    say!("{passed} passed, {failed} failed");
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use super::{scratch, time};
 use crate::cache::remove;
 use crate::command::{capture, cargo, command};
+use crate::output::say;
 use crate::repo::Repo;
 use crate::step::Step;
 
@@ -109,7 +110,7 @@ pub fn compare(repo: &Repo, program: &Path) -> Result<()> {
         program.display(),
         other.display()
     );
-    println!("==> The same bytes from another folder");
+    say!("==> The same bytes from another folder");
     remove(&place.sources)?;
     remove(&scratch(repo).join("another-output"))
 }

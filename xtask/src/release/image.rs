@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use super::{files::install, scratch, time, trial};
 use crate::cache::remove;
 use crate::command::{capture, command};
+use crate::output::say;
 use crate::repo::Repo;
 use crate::step::Step;
 
@@ -64,7 +65,7 @@ pub fn build(repo: &Repo, program: &Path, version: &str, artifacts: &Path) -> Re
     copy.args(["--insecure-policy", "copy", &format!("oci:{image}")]);
     step.run(copy.arg(format!("oci-archive:{}:sluice:{version}", file.display())))?;
     step.done();
-    println!("==> The image's files take {size} bytes");
+    say!("==> The image's files take {size} bytes");
     trial::image(repo, &bundle)
 }
 

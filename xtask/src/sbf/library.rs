@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cache::Cache;
 use crate::command::{capture, command};
+use crate::output::say;
 use crate::repo::Repo;
 
 /// Debian's compiler, whose very sources these are; by absolute path, because rustup's stays first on PATH.
@@ -71,7 +72,7 @@ impl Library {
         let recipe = format!("recipe 1\n{compiler}\n{edits}\n{target}\n");
         let folder = cache.tool("sbf-library", &recipe, |folder| {
             let sources = PathBuf::from(format!("/usr/src/rustc-{release}/library"));
-            println!("==> Preparing the standard library's sources for on-chain programs");
+            say!("==> Preparing the standard library's sources for on-chain programs");
             copy(&sources, &folder.join("library"))?;
             for edit in &EDITS {
                 apply(edit, &folder.join("library"))?;

@@ -3,15 +3,17 @@
 use anyhow::Result;
 
 use super::Tools;
+use super::beside::Beside;
 use super::stages::Stages;
 use crate::nextest::{self, Counts};
+use crate::output::say;
 use crate::repo::Repo;
 use crate::step::Step;
 use crate::workspaces::Workspace;
 use crate::{bench, guard_tests, idl, lint, miri, prove, sanitizer};
 
-/// Builds and tests.
-pub fn test(repo: &Repo, tools: &Tools, stages: &mut Stages) -> Result<()> {
+/// Builds and tests. Returns what is left to be run beside other stages.
+pub fn test<'a>(repo: &'a Repo, tools: &'a Tools, stages: &mut Stages) -> Result<Vec<Beside<'a>>> {
     let nextest = &tools.nextest;
     let linted = &tools.linted;
     stages.stage("lint plugin", || {
@@ -32,7 +34,7 @@ pub fn test(repo: &Repo, tools: &Tools, stages: &mut Stages) -> Result<()> {
             guard_tests::under_miri(repo, nextest)
         })?;
     } else {
-        println!("==> Miri is left out: the pinned compiler comes without it here");
+        say!("==> Miri is left out: the pinned compiler comes without it here");
     }
     stages.stage("IDL", || idl::check(repo))?;
     stages.tests("guard's reference", || {
@@ -41,9 +43,11 @@ pub fn test(repo: &Repo, tools: &Tools, stages: &mut Stages) -> Result<()> {
     stages.stage("figures of the guard", || {
         bench::check(linted, bench::Subject::Guard)
     })?;
-    stages.stage("tests of the prover", || prove::test(repo))?;
     stages.stage("proof of the guard", || prove::check(repo))?;
-    stages.tests("Anchor client tests", || test_anchor_client(tools))
+    stages.tests("Anchor client tests", || test_anchor_client(tools))?;
+    Ok(vec![Beside::stage("tests of the prover", || {
+        prove::test(repo)
+    })])
 }
 
 fn test_programs(tools: &Tools) -> Result<Counts> {

@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use super::Tools;
+use super::beside::Beside;
 use super::stages::Stages;
 use crate::cache::Cache;
 use crate::nextest::{self, Counts, Nextest};
@@ -28,27 +29,38 @@ pub fn packages_needed(repo: &Repo) -> Vec<Package> {
     .concat()
 }
 
-/// Checks, builds and tests.
-pub fn test(repo: &Repo, cache: &Cache, tools: &Tools, stages: &mut Stages) -> Result<()> {
-    stages.stage("format", || lint::formatting(repo))?;
-    stages.stage("imports", || imports::check(repo))?;
-    stages.stage("deployment files", || deployment::check(repo, cache))?;
+/// Checks, builds and tests. Returns what is left to be run beside other stages.
+pub fn test<'a>(
+    repo: &'a Repo,
+    cache: &Cache,
+    tools: &'a Tools,
+    stages: &mut Stages,
+) -> Result<Vec<Beside<'a>>> {
+    stages.side_by_side(vec![
+        Beside::stage("deployment files", || deployment::check(repo, cache)),
+        Beside::stage("format", || lint::formatting(repo)),
+        Beside::stage("imports", || imports::check(repo)),
+    ])?;
     let linted = &tools.linted;
     stages.stage("build and lint", || {
         lint::build(linted, &Workspace::root(linted))
     })?;
     stages.stage("OpenAPI document", || openapi::check(linted))?;
     stages.stage("build binaries", || binaries::build(linted).map(drop))?;
-    stages.stage("Debian package", || release::check(repo))?;
     stages.stage("set up clients", || clients::set_up(linted))?;
-    stages.tests("TypeScript client", || clients::typescript::test(repo))?;
-    stages.tests("guard's client", || clients::guard::test(repo))?;
-    stages.stage("Rust client", || clients::rust::check(repo))?;
+    stages.side_by_side(vec![
+        Beside::stage("Rust client", || clients::rust::check(repo)),
+        Beside::stage("Debian package", || release::check(repo)),
+        Beside::tests("TypeScript client", || clients::typescript::test(repo)),
+        Beside::tests("guard's client", || clients::guard::test(repo)),
+    ])?;
     stages.tests("root tests", || test_root(tools))?;
-    stages.stage("instructions of requests", || {
-        bench::check(linted, bench::Subject::Requests)
-    })?;
-    stages.stage("inputs in the prover", || prove::test_recorded(repo))
+    Ok(vec![
+        Beside::stage("instructions of requests", || {
+            bench::check(linted, bench::Subject::Requests)
+        }),
+        Beside::stage("inputs in the prover", || prove::test_recorded(repo)),
+    ])
 }
 
 fn test_root(tools: &Tools) -> Result<Counts> {
