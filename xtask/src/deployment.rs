@@ -177,7 +177,8 @@ fn compose_file(repo: &Repo, step: &Step, interpreter: &Path, file: &Path) -> Re
 }
 
 /// Scripts that run as root, on machines of others.
-const SCRIPTS: [&str; 5] = [
+const SCRIPTS: [&str; 6] = [
+    "checks/boot.sh",
     "checks/image.sh",
     "checks/package.sh",
     "debian/postinst",
