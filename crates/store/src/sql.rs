@@ -1,5 +1,6 @@
 //! Operations on the store, one file each: every statement, once for both databases.
 
+mod accepted_batches;
 mod account_gaps;
 mod active;
 mod address_limits;
@@ -39,6 +40,7 @@ mod release;
 mod retention;
 mod retried;
 mod rows;
+mod sequence_range;
 mod shares;
 mod skip;
 mod stats;

@@ -212,15 +212,20 @@ async fn attempts_of(
         .rows_over(
             bound_rows!(
                 [webhook bigint, sequence bigint],
-                "SELECT a.* FROM v JOIN attempts a ON a.webhook = v.webhook AND a.sequence = v.sequence
-                 ORDER BY a.sequence, a.number"
+                "SELECT v.sequence AS attempted, a.* FROM v
+                 JOIN attempts a ON a.webhook = v.webhook AND a.sequence = v.sequence
+                 UNION ALL
+                 SELECT v.sequence AS attempted, a.* FROM v
+                 JOIN deliveries d ON d.webhook = v.webhook AND d.sequence = v.sequence
+                 JOIN attempts a ON a.webhook = d.webhook AND a.sequence = d.attempted_with AND a.number = 1
+                 ORDER BY attempted, number"
             ),
             attempted,
         )
         .await?;
     let mut attempts: HashMap<u64, Vec<Attempt>> = HashMap::new();
     for row in &found {
-        let of_delivery = attempts.entry(row.unsigned("sequence")?).or_default();
+        let of_delivery = attempts.entry(row.unsigned("attempted")?).or_default();
         of_delivery.push(attempt_of(row)?);
     }
     Ok(attempts)

@@ -8,6 +8,7 @@ use super::{
     load_leased::LeasedKey,
     pending_leases::{Granted, PendingLeases},
     retried::retried,
+    sequence_range::SequenceRange,
     shares::Shares,
     store::Store,
     webhook_row,
@@ -15,48 +16,35 @@ use super::{
 use crate::{
     Access, Breaker, LeaseLimits, LeaseRequest, LeasedDelivery, Load, StoreError, Timestamp,
     WebhookId, WebhookSet,
-    backend::{Connection, Durability, Row, Sql, Value, json_rows, unsigned, values},
+    backend::{Connection, Durability, Row, Sql, Value, bound_rows, json_rows, unsigned, values},
     model::Pace,
 };
 
-/// Leases the deliveries of webhook `$1` that are due at `$2`: at most `$5`, and no more than `$6` together
-/// with those that are leased already; and of these, in order, those whose bodies are `$7` bytes together, the first
-/// whatever its length if `$8` is 1. The length of a body is known without reading it. What was never leased is taken until
-/// `$9`, for a batch that begins with what is due.
-const LEASE: Sql = Sql {
+/// The deliveries of webhook `$1` that are due at `$2`, in order: at most `$3`, and no more than `$4` together with those that are
+/// leased already. What was never leased is taken until `$5`, for a batch that begins with what is due. The length of a body is
+/// known without reading it.
+const DUE: Sql = Sql {
     sqlite: "
-        UPDATE deliveries SET lease_token = $3, due_at = $4
-        WHERE webhook = $1 AND sequence IN (
-            SELECT measured.sequence FROM (
-                SELECT c.sequence, row_number() OVER (ORDER BY c.due_at, c.sequence) AS place,
-                    sum(octet_length(m.body) + m.shared_bytes) OVER (ORDER BY c.due_at, c.sequence) AS bytes
-                FROM (
-                    SELECT d.sequence, d.due_at FROM deliveries d WHERE d.webhook = $1 AND d.due_at <= $9
-                        AND (d.due_at <= $2 OR (d.lease_token IS NULL AND d.retry_index = 0))
-                    ORDER BY d.due_at, d.sequence
-                    LIMIT (SELECT CASE WHEN count(*) >= $6 THEN 0 WHEN $6 - count(*) < $5 THEN $6 - count(*) ELSE $5 END
-                           FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2)
-                ) c JOIN messages m ON m.webhook = $1 AND m.sequence = c.sequence
-            ) measured WHERE measured.bytes <= $7 OR ($8 = 1 AND measured.place = 1))
-        RETURNING sequence, lane, retry_index, (SELECT octet_length(m.body) + m.shared_bytes FROM messages m
-            WHERE m.webhook = deliveries.webhook AND m.sequence = deliveries.sequence) AS bytes",
+        SELECT c.sequence, c.lane, c.retry_index, octet_length(m.body) + m.shared_bytes AS bytes
+        FROM (
+            SELECT d.sequence, d.due_at, d.lane, d.retry_index FROM deliveries d
+            WHERE d.webhook = $1 AND d.due_at <= $5 AND (d.due_at <= $2 OR (d.lease_token IS NULL AND d.retry_index = 0))
+            ORDER BY d.due_at, d.sequence
+            LIMIT (SELECT CASE WHEN count(*) >= $4 THEN 0 WHEN $4 - count(*) < $3 THEN $4 - count(*) ELSE $3 END
+                   FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2)
+        ) c JOIN messages m ON m.webhook = $1 AND m.sequence = c.sequence
+        ORDER BY c.due_at, c.sequence",
     postgres: "
-        UPDATE deliveries SET lease_token = $3, due_at = $4
-        WHERE webhook = $1 AND sequence IN (
-            SELECT measured.sequence FROM (
-                SELECT c.sequence, row_number() OVER (ORDER BY c.due_at, c.sequence) AS place,
-                    sum(octet_length(m.body) + m.shared_bytes) OVER (ORDER BY c.due_at, c.sequence) AS bytes
-                FROM (
-                    SELECT d.sequence, d.due_at FROM deliveries d WHERE d.webhook = $1 AND d.due_at <= $9
-                        AND (d.due_at <= $2 OR (d.lease_token IS NULL AND d.retry_index = 0))
-                    ORDER BY d.due_at, d.sequence
-                    LIMIT (SELECT CASE WHEN count(*) >= $6 THEN 0 WHEN $6 - count(*) < $5 THEN $6 - count(*) ELSE $5 END
-                           FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2)
-                    FOR UPDATE SKIP LOCKED
-                ) c JOIN messages m ON m.webhook = $1 AND m.sequence = c.sequence
-            ) measured WHERE measured.bytes <= $7 OR ($8 = 1 AND measured.place = 1))
-        RETURNING sequence, lane, retry_index, (SELECT CAST(octet_length(m.body) + m.shared_bytes AS BIGINT) FROM messages m
-            WHERE m.webhook = deliveries.webhook AND m.sequence = deliveries.sequence) AS bytes",
+        SELECT c.sequence, c.lane, c.retry_index, CAST(octet_length(m.body) + m.shared_bytes AS BIGINT) AS bytes
+        FROM (
+            SELECT d.sequence, d.due_at, d.lane, d.retry_index FROM deliveries d
+            WHERE d.webhook = $1 AND d.due_at <= $5 AND (d.due_at <= $2 OR (d.lease_token IS NULL AND d.retry_index = 0))
+            ORDER BY d.due_at, d.sequence
+            LIMIT (SELECT CASE WHEN count(*) >= $4 THEN 0 WHEN $4 - count(*) < $3 THEN $4 - count(*) ELSE $3 END
+                   FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2)
+            FOR UPDATE SKIP LOCKED
+        ) c JOIN messages m ON m.webhook = $1 AND m.sequence = c.sequence
+        ORDER BY c.due_at, c.sequence",
 };
 
 /// How far ahead turns of a webhook whose owner asks for a rate are leased: an attempt waits that long for its turn at most,
@@ -151,7 +139,7 @@ impl Store {
             return Ok(None);
         }
         let mut write = self.write(Durability::Relaxed).await?;
-        let (mut leased, mut loads) = (Vec::new(), Vec::new());
+        let (mut selected, mut loads) = (Selected::default(), Vec::new());
         let mut left = request.limits;
         let mut shares = Shares::of(request);
         for due in webhooks {
@@ -175,7 +163,7 @@ impl Store {
                 quota,
             };
             // Where the next body is too long for what is left, those of other webhooks may not be.
-            let took = lease_of_webhook(&mut write, due, request, within, &mut leased).await?;
+            let took = select_of_webhook(&mut write, due, request, within, &mut selected).await?;
             shares.take(tenant, took);
             if took != Load::default() {
                 loads.push((due.holder(), took));
@@ -185,18 +173,19 @@ impl Store {
             left.oversized &= took == Load::default();
         }
         shares.record(&mut write).await?;
-        if leased.is_empty() {
+        if selected.keys.is_empty() {
             // A transaction that is dropped keeps its locks for a moment, in which the next call would pass these webhooks by.
             write.commit().await?;
             return Ok(None);
         }
+        selected.lease(&mut write, request).await?;
         let probes = webhooks
             .iter()
             .map(|webhook| (webhook.ordinal, webhook.breaker != Breaker::Closed));
         Ok(Some(Granted {
             store: self.clone(),
             request: request.clone(),
-            keys: leased,
+            keys: selected.keys,
             loads,
             webhooks: probes.collect(),
             // What is delivered must not be lost, and its commit may still be waiting for the disk; this one may not.
@@ -205,13 +194,13 @@ impl Store {
     }
 }
 
-/// Leases of one webhook within these limits; returns how much.
-async fn lease_of_webhook(
+/// Selects what is leased of one webhook within these limits; returns how much.
+async fn select_of_webhook(
     write: &mut Connection,
     webhook: &DueWebhook,
     request: &LeaseRequest,
     left: LeaseLimits,
-    leased: &mut Vec<LeasedKey>,
+    selected: &mut Selected,
 ) -> Result<Load, StoreError> {
     // One transaction at a time leases of a webhook, so that its lease quota is not used twice.
     let locked = write
@@ -230,26 +219,22 @@ async fn lease_of_webhook(
     if in_turn == 0 {
         return Ok(Load::default());
     }
-    let before = leased.len();
+    let before = selected.keys.len();
     let found = write
         .rows(
-            LEASE,
+            DUE,
             values![
                 webhook.ordinal,
                 request.now,
-                request.token.0,
-                request.until,
                 left.total.min(in_turn),
                 left.quota,
-                i64::try_from(left.bytes).unwrap_or(i64::MAX),
-                left.oversized,
                 request
                     .now
                     .after(webhook.batch.map_or(Duration::ZERO, |batch| batch.max_wait)),
             ],
         )
         .await?;
-    let (mut took, lanes) = note_leased(webhook.ordinal, &found, leased)?;
+    let (mut took, lanes) = selected.add(webhook.ordinal, &found, left)?;
     if let (Some(batch), Breaker::Closed) = (webhook.batch, webhook.breaker) {
         for head in lanes {
             let left = Load {
@@ -260,7 +245,7 @@ async fn lease_of_webhook(
             let followers = lease_followers(write, webhook.ordinal, &head, batch, request, left);
             for (sequence, bytes) in followers.await? {
                 took = took.and(Load::of_one(bytes));
-                leased.push(LeasedKey {
+                selected.keys.push(LeasedKey {
                     webhook: webhook.ordinal,
                     sequence,
                     head: head.sequence,
@@ -270,7 +255,8 @@ async fn lease_of_webhook(
         }
     }
     if let Some(pace) = pace {
-        let turns = take_turns(webhook, pace, leased.get_mut(before..).unwrap_or_default());
+        let keys = selected.keys.get_mut(before..).unwrap_or_default();
+        let turns = take_turns(webhook, pace, keys);
         let taken = "UPDATE endpoints SET next_attempt_micros = $2 WHERE webhook = $1";
         let next = pace.after(turns);
         write.execute(taken, values![webhook.ordinal, next]).await?;
@@ -312,32 +298,89 @@ fn take_turns(webhook: &DueWebhook, pace: Pace, leased: &mut [LeasedKey]) -> u32
     heads.div_ceil(webhook.due_in_one())
 }
 
-/// Notes the deliveries in these rows of one webhook. Returns how much they are, and those that are the first of a lane.
-fn note_leased(
-    webhook: i64,
-    found: &[Row],
-    leased: &mut Vec<LeasedKey>,
-) -> Result<(Load, Vec<LaneHead>), StoreError> {
-    let mut took = Load::default();
-    let mut lanes = Vec::new();
-    for row in found {
-        let bytes = unsigned(row.integer("bytes")?, "messages.body")?;
-        let sequence = row.integer("sequence")?;
-        took = took.and(Load::of_one(bytes));
-        leased.push(LeasedKey {
-            webhook,
-            sequence,
-            head: sequence,
-            turn: None,
-        });
-        if let Some(lane) = row.optional_text("lane")? {
-            lanes.push(LaneHead {
-                lane,
+/// What is leased by one transaction.
+#[derive(Default)]
+struct Selected {
+    keys: Vec<LeasedKey>,
+    /// Those of the keys that were due, webhook by webhook: the others go with one of these.
+    due: Vec<SequenceRange>,
+}
+
+impl Selected {
+    /// Adds the first of these deliveries of one webhook whose bodies have room within the limits, and the very first whatever its
+    /// length where that is allowed. Returns how much they are, and those that are the first of a lane.
+    fn add(
+        &mut self,
+        webhook: i64,
+        found: &[Row],
+        left: LeaseLimits,
+    ) -> Result<(Load, Vec<LaneHead>), StoreError> {
+        let (mut took, mut lanes, mut sequences) = (Load::default(), Vec::new(), Vec::new());
+        for row in found {
+            let bytes = unsigned(row.integer("bytes")?, "messages.body")?;
+            let sequence = row.integer("sequence")?;
+            let with_it = took.and(Load::of_one(bytes));
+            let oversized = left.oversized && sequences.is_empty();
+            if with_it.bytes > left.bytes && !oversized {
+                break;
+            }
+            took = with_it;
+            sequences.push(sequence);
+            self.keys.push(LeasedKey {
+                webhook,
                 sequence,
-                refusals: row.count("retry_index")?,
-                bytes,
+                head: sequence,
+                turn: None,
             });
+            if let Some(lane) = row.optional_text("lane")? {
+                lanes.push(LaneHead {
+                    lane,
+                    sequence,
+                    refusals: row.count("retry_index")?,
+                    bytes,
+                });
+            }
         }
+        self.due.extend(SequenceRange::of(webhook, sequences));
+        Ok((took, lanes))
     }
-    Ok((took, lanes))
+
+    /// Leases them. They were due when they were selected, and nobody else could write them since.
+    async fn lease(
+        &self,
+        write: &mut Connection,
+        request: &LeaseRequest,
+    ) -> Result<(), StoreError> {
+        let mut keys = Vec::new();
+        for range in &self.due {
+            let SequenceRange {
+                webhook,
+                first,
+                last,
+            } = *range;
+            if range.is_worth_a_statement() {
+                let leased = "UPDATE deliveries SET lease_token = $4, due_at = $5
+                              WHERE webhook = $1 AND sequence BETWEEN $2 AND $3";
+                let values = values![webhook, first, last, request.token.0, request.until];
+                write.execute(leased, values).await?;
+            } else {
+                let sequences = first..=last;
+                keys.extend(
+                    sequences
+                        .map(|sequence| values![webhook, sequence, request.token.0, request.until]),
+                );
+            }
+        }
+        write
+            .execute_over(
+                bound_rows!(
+                    [webhook bigint, sequence bigint, lease_token bigint, due_at bigint],
+                    "UPDATE deliveries SET lease_token = v.lease_token, due_at = v.due_at FROM v
+                     WHERE deliveries.webhook = v.webhook AND deliveries.sequence = v.sequence"
+                ),
+                keys,
+            )
+            .await
+            .map(drop)
+    }
 }

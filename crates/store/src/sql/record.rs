@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    accepted_batches::AcceptedBatches,
     endpoint_data,
     endpoints::{self, Endpoint},
     lanes::{self, Lane, lock_numbering},
@@ -59,28 +60,54 @@ impl Store {
         on_attempt: &OnAttempt<'_>,
         most: u32,
     ) -> Result<Recorded, StoreError> {
-        retried!(self.try_record(results, on_attempt, most))
-    }
-
-    async fn try_record(
-        &self,
-        results: &[AttemptResult],
-        on_attempt: &OnAttempt<'_>,
-        most: u32,
-    ) -> Result<Recorded, StoreError> {
         if results.is_empty() {
             return Ok(Recorded::default());
         }
+        let batches = AcceptedBatches::among(results);
+        if !batches.is_empty()
+            && let Some(recorded) = retried!(self.try_record(results, &batches, on_attempt, most))?
+        {
+            return Ok(recorded);
+        }
+        let none = AcceptedBatches::default();
+        let recorded = retried!(self.try_record(results, &none, on_attempt, most))?;
+        recorded.ok_or(StoreError::Corrupt {
+            what: "a batch without messages",
+        })
+    }
+
+    /// `None` when one of the batches is not what it was taken for; the transaction is undone then.
+    async fn try_record(
+        &self,
+        results: &[AttemptResult],
+        batches: &AcceptedBatches,
+        on_attempt: &OnAttempt<'_>,
+        most: u32,
+    ) -> Result<Option<Recorded>, StoreError> {
         let mut write = self.write(Durability::Relaxed).await?;
         let ordinals: HashSet<i64> = results.iter().map(|each| each.lease.ordinal).collect();
         let webhooks = endpoint_data::webhooks_json(ordinals)?;
         let is_gone = |each: &AttemptResult| matches!(each.outcome, Outcome::Gone { .. });
         lock_numbering(&mut write, &webhooks, results.iter().any(is_gone)).await?;
-        let (counted, lanes) = advance(&mut write, results).await?;
+        let others = results.iter().enumerate();
+        let others = others.filter(|(nth, _)| !batches.contain(*nth));
+        let (mut counted, lanes) = advance(&mut write, others.map(|(_, each)| each)).await?;
+        let Some(accepted) = batches.accept(&mut write).await? else {
+            return Ok(None);
+        };
+        counted.extend(accepted);
         let counts =
             |each: &AttemptResult| key(&each.lease).is_ok_and(|key| counted.contains_key(&key));
         let that_count: Vec<&AttemptResult> = results.iter().filter(|each| counts(each)).collect();
-        let bytes = insert_attempts(&mut write, &that_count, &counted).await?;
+        let kept = results
+            .iter()
+            .enumerate()
+            .filter(|(nth, _)| !batches.attempt_is_kept_of_another(*nth));
+        let kept: Vec<_> = kept
+            .map(|(_, each)| each)
+            .filter(|each| counts(each))
+            .collect();
+        let bytes = insert_attempts(&mut write, &kept, &counted).await?;
         let (mut changes, mut recovering) = (Vec::new(), Vec::new());
         if let Some(now) = that_count.iter().map(|each| each.attempt.ended()).max() {
             lanes::wake(&mut write, &lanes, now).await?;
@@ -100,11 +127,11 @@ impl Store {
             .execute("UPDATE usage SET bytes = bytes + $1", values![bytes])
             .await?;
         write.commit().await?;
-        Ok(Recorded {
+        Ok(Some(Recorded {
             counted: results.iter().map(counts).collect(),
             endpoints: changes,
             recovering,
-        })
+        }))
     }
 }
 
@@ -116,12 +143,9 @@ fn key(lease: &Lease) -> Result<(i64, i64), StoreError> {
 /// next delivery has its turn.
 async fn advance(
     write: &mut Connection,
-    results: &[AttemptResult],
+    results: impl Iterator<Item = &AttemptResult>,
 ) -> Result<(Counted, Vec<Lane>), StoreError> {
-    let advances = results
-        .iter()
-        .map(advance_row)
-        .collect::<Result<Vec<_>, _>>()?;
+    let advances = results.map(advance_row).collect::<Result<Vec<_>, _>>()?;
     // A delivery that is retried after an earlier one of its lane became pending again waits for that one.
     let found = write
         .rows_over(

@@ -2,6 +2,7 @@
 //!
 //! Every function here runs on an SQLite file and on a PostgreSQL server.
 
+mod accepted_batches;
 mod active;
 mod api_keys;
 mod backfills;
