@@ -27,6 +27,7 @@ use crate::{
     connection::{Connection, Outgoing},
     connector::Connector,
     error::{SendError, SetupError},
+    own_addresses::OwnAddresses,
     pool::{MOST_IDLE_BY_DEFAULT, Pool},
     request::{self, SignedRequest, WebhookRequest},
     resolve::{CachedResolver, Resolver, SystemResolver},
@@ -47,7 +48,7 @@ pub struct Client {
     reach: Reach,
     connector: Arc<Connector>,
     pool: Arc<Pool>,
-    own: Own,
+    own: Arc<OwnAddresses>,
     deadline: Duration,
 }
 
@@ -71,7 +72,7 @@ struct Answer {
 
 impl Client {
     /// A client with this deadline per attempt, held between [`SHORTEST_DEADLINE`] and
-    /// [`LONGEST_DEADLINE`]. It connects to none of the addresses that this machine has now.
+    /// [`LONGEST_DEADLINE`]. It connects to none of the addresses of this machine.
     ///
     /// # Errors
     /// [`SetupError`].
@@ -89,10 +90,10 @@ impl Client {
         reach: Reach,
         resolver: Arc<dyn Resolver>,
     ) -> Result<Self, SetupError> {
-        let own = Own::read()?;
+        let own = Arc::new(OwnAddresses::read_by(Own::read, Instant::now())?);
         Ok(Self {
             reach,
-            connector: Arc::new(Connector::new(resolver, own.clone())?),
+            connector: Arc::new(Connector::new(resolver, Arc::clone(&own))?),
             pool: Arc::new(Pool::of(MOST_IDLE_BY_DEFAULT)),
             own,
             deadline: deadline.clamp(SHORTEST_DEADLINE, LONGEST_DEADLINE),
@@ -160,7 +161,7 @@ impl Client {
         if zone == Zone::Public
             && let Some(literal) = target::literal(&url)
         {
-            self.own.judge(&[literal])?;
+            self.own.at(Instant::now()).judge(&[literal])?;
         }
         let SignedRequest {
             headers,

@@ -9,6 +9,7 @@ use std::{
     net::{IpAddr, SocketAddr},
     sync::Arc,
     task::{Context, Poll},
+    time::Instant,
     vec,
 };
 
@@ -30,9 +31,9 @@ use tower::{Service, ServiceExt};
 use url::{Position, Url};
 
 use crate::{
-    address::Own,
     connection::Connection,
     error::SendError,
+    own_addresses::OwnAddresses,
     resolve::{Resolver, judged},
     target::{self, TargetFault, Zone},
     timeline::Timeline,
@@ -41,7 +42,7 @@ use crate::{
 /// Makes connections. Certificates are judged as the system does.
 pub(crate) struct Connector {
     resolver: Arc<dyn Resolver>,
-    own: Own,
+    own: Arc<OwnAddresses>,
     tls: TlsConnector,
 }
 
@@ -50,7 +51,10 @@ impl Connector {
     ///
     /// # Errors
     /// When the system's certificates cannot be read.
-    pub(crate) fn new(resolver: Arc<dyn Resolver>, own: Own) -> Result<Self, TlsError> {
+    pub(crate) fn new(
+        resolver: Arc<dyn Resolver>,
+        own: Arc<OwnAddresses>,
+    ) -> Result<Self, TlsError> {
         let config = tls_versions()?
             .with_platform_verifier()?
             .with_no_client_auth();
@@ -77,7 +81,8 @@ impl Connector {
         let addresses = match literal {
             Some(address) => vec![address],
             None => {
-                let addresses = judged(&*self.resolver, &self.own, zone, host).await?;
+                let own = self.own.at(Instant::now());
+                let addresses = judged(&*self.resolver, &own, zone, host).await?;
                 timeline.resolved();
                 addresses
             }
@@ -192,8 +197,9 @@ mod tests {
         let (address, trusting) = server().await;
         let url = Url::parse(&format!("https://{address}/hook")).expect("a URL");
         // A literal address was judged with the URL; here it stands for a public one.
-        let own: Own = std::iter::empty().collect();
-        let system = Connector::new(Arc::new(SystemResolver), own).expect("certificates");
+        let none = || Ok(std::iter::empty().collect());
+        let own = OwnAddresses::read_by(none, Instant::now()).expect("none");
+        let system = Connector::new(Arc::new(SystemResolver), Arc::new(own)).expect("certificates");
         let mut timeline = Timeline::start();
         let refused = system.connect(&url, Zone::Public, &mut timeline).await;
         let text = refused.err().expect("a stranger").to_string();

@@ -4,6 +4,7 @@
 //! neither reaches what the other could not.
 //!
 //! - [`address`]: judges addresses.
+//! - `own_addresses`: this machine's addresses, which no endpoint may have.
 //! - [`target`]: judges URLs (pure).
 //! - [`request`]: makes the headers and the bytes of an attempt (pure).
 //! - [`batch_body`], [`batch_id`]: put several messages into one POST (pure).
@@ -20,6 +21,7 @@ pub mod client;
 mod connection;
 mod connector;
 mod error;
+mod own_addresses;
 mod payload;
 mod pool;
 pub mod request;
