@@ -4,6 +4,7 @@ mod amount;
 mod echo;
 mod extensions;
 mod json;
+mod known_addresses;
 mod pools;
 mod pubkey;
 mod query;

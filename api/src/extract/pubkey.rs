@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use arrayvec::ArrayString;
-use five8::BASE58_ENCODED_32_MAX_LEN;
 use serde::{Serialize, Serializer};
 use solana_pubkey::Pubkey;
 use utoipa::{
@@ -14,23 +12,25 @@ use utoipa::{
     },
 };
 
+use super::known_addresses::{self, Text};
 use crate::error::ApiError;
 
 /// An address on the wire: 32 bytes in base58. It holds its text, because an answer names a mint many times, and
 /// converting an address takes longer than anything else that is done with it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Address(ArrayString<BASE58_ENCODED_32_MAX_LEN>);
+pub struct Address(Text);
 
 impl Address {
     /// The text of `pubkey`.
     #[must_use]
     pub fn new(pubkey: &Pubkey) -> Self {
-        let mut text = [0; BASE58_ENCODED_32_MAX_LEN];
-        let length = five8::encode_32(pubkey.as_array(), &mut text);
-        let text = text.get(..usize::from(length));
-        let text = text.and_then(|text| str::from_utf8(text).ok());
-        let text = text.and_then(|text| ArrayString::from(text).ok());
-        Self(text.expect("base58 is ASCII, and its length is that of what was written"))
+        Self(known_addresses::of_pubkey(pubkey))
+    }
+
+    /// The base58 digits.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 
     /// Parses the base58 address in `field`, which is the text of no other address, and has no other text: it need not be
@@ -39,9 +39,9 @@ impl Address {
     /// # Errors
     /// As [`parse_pubkey`].
     pub fn parse(field: &str, text: &str) -> Result<(Pubkey, Self), ApiError> {
-        let pubkey = parse_pubkey(field, text)?;
-        let kept = ArrayString::from(text).map_err(|_| unreadable(field))?;
-        Ok((pubkey, Self(kept)))
+        let known = known_addresses::of_text(text);
+        let (pubkey, text) = known.ok_or_else(|| unreadable(field))?;
+        Ok((pubkey, Self(text)))
     }
 }
 
