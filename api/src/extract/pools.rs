@@ -64,6 +64,14 @@ impl std::fmt::Display for Pools {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolsText(Address, Option<Address>);
 
+impl PoolsText {
+    /// The address of the only pool or of the first, and that of the second.
+    #[must_use]
+    pub const fn addresses(&self) -> (&Address, Option<&Address>) {
+        (&self.0, self.1.as_ref())
+    }
+}
+
 impl Serialize for PoolsText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -1,5 +1,7 @@
 //! Answer of `GET /v1/quote`: the quote with its slot, fees and alternatives.
 
+mod text;
+
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use cpmm::{Amount, BasisPoints};
@@ -17,6 +19,7 @@ use crate::{
 };
 
 /// The whole answer.
+// `text.rs` writes it, so a new field stands there too.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct QuoteResponse {
     quote: Quote,
@@ -120,7 +123,7 @@ const ROOM: usize = 2 * 1024;
 
 impl IntoResponse for QuoteResponse {
     fn into_response(self) -> Response {
-        answer::json(&self, ROOM)
+        answer::json_text(self.text())
     }
 }
 
@@ -134,7 +137,7 @@ impl Answer for QuoteResponse {
     }
 
     fn json(&self) -> Result<Bytes, ApiError> {
-        answer::text(self, ROOM)
+        Ok(self.text())
     }
 }
 

@@ -136,6 +136,15 @@ pub enum SwapModeName {
 }
 
 impl SwapModeName {
+    /// The name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ExactIn => "ExactIn",
+            Self::ExactOut => "ExactOut",
+        }
+    }
+
     /// Parses the value of a query parameter.
     ///
     /// # Errors
