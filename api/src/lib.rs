@@ -1,7 +1,8 @@
 //! REST API: exact quotes, ready-to-sign transactions, bare instructions, and management of webhooks.
 //!
 //! A request flows `router` → `routes/<resource>/<endpoint>` → `extract` (typed values only) →
-//! `pricing` over `sluice_market` → `sluice_transaction` → answer; every failure is an [`error::ApiError`].
+//! `pricing` over `sluice_market` → `sluice_transaction` → answer; every failure is an [`error::ApiError`]. A plain request
+//! for a quote skips the router.
 //!
 //! In the database this crate writes webhook definitions and signing secrets, makes messages due again on
 //! request, and resets what was learnt of an endpoint whose URL changed or whose webhook was switched on

@@ -2,12 +2,20 @@
 
 mod cors;
 
-use std::{any::Any, convert::Infallible, panic::AssertUnwindSafe, pin::pin, time::Instant};
+use std::{
+    any::Any,
+    convert::Infallible,
+    net::IpAddr,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    time::Instant,
+};
 
 use axum::{
     Router,
-    body::Body,
+    body::{Body, HttpBody},
     extract::Request,
+    http::{HeaderValue, Method},
     response::{IntoResponse, Response},
 };
 use futures::{FutureExt, future::Either};
@@ -19,16 +27,21 @@ use tracing::Level;
 use self::cors::PublicCors;
 use crate::{
     client::Peer,
-    client_limits::ClientLimits,
+    client_limits::{ClientLimits, Refusal, Standing},
     error::ApiError,
     metrics::{Metrics, Route},
     request_id::{self, RequestIds, X_REQUEST_ID},
 };
 
+/// Answers a quote for what follows the question mark of its path, as the route of quotes does.
+pub type Quotes = Box<dyn Fn(&str) -> Response + Send + Sync>;
+
 /// The routes with what every request passes on its way to them: one for all requests, since layers in the sense of tower
 /// are cloned for each, and move what they hold from one to the next.
 pub struct Surrounded {
     routes: Router,
+    /// The one of them that is asked most, by itself.
+    quotes: Quotes,
     /// Which web pages may call the public routes.
     cors: PublicCors,
     /// What each client may ask for.
@@ -41,10 +54,11 @@ pub struct Surrounded {
 }
 
 impl Surrounded {
-    /// Surrounds the routes. Whether requests are traced is asked of the log once, here.
+    /// Surrounds the routes, of which `quotes` answers one. Whether requests are traced is asked of the log once, here.
     #[must_use]
     pub fn new(
         routes: Router,
+        quotes: Quotes,
         origins: &CorsOrigins,
         limits: ClientLimits,
         metrics: Metrics,
@@ -52,6 +66,7 @@ impl Surrounded {
     ) -> Self {
         Self {
             routes,
+            quotes,
             cors: PublicCors::new(origins),
             limits,
             metrics,
@@ -70,7 +85,48 @@ impl Surrounded {
         } else {
             Either::Right(self.shared(route, request))
         };
-        let mut response = request_id::under(id.clone(), pin!(answer)).await;
+        let response = request_id::under(id.clone(), pin!(answer)).await;
+        self.counted(response, id, route, begun)
+    }
+
+    /// The answer to a plain request for a quote that came from `peer`, as [`Self::answer`] would give it; `None` for every
+    /// other request. Quotes are asked for most, and to find their route among all, and to wait for what is there at once,
+    /// takes twice as long as to price them.
+    pub fn quote<B: HttpBody>(&self, request: &Request<B>, peer: IpAddr) -> Option<Response> {
+        let begun = Instant::now();
+        let route = Route::of(request.uri().path());
+        let is_plain = route == Route::Quote
+            && request.method() == Method::GET
+            && request.body().is_end_stream()
+            && self.cors.of(request).is_none()
+            && !self.is_traced;
+        if !is_plain {
+            return None;
+        }
+        let id = self.ids.of(request.headers());
+        let response = request_id::over(id.clone(), || {
+            let (mut response, standing) = match self.limits.count(route, peer, request.headers()) {
+                Ok(standing) => {
+                    let query = request.uri().query().unwrap_or_default();
+                    let answer = catch_unwind(AssertUnwindSafe(|| (self.quotes)(query)));
+                    (answer.unwrap_or_else(panicked), standing)
+                }
+                Err(refusal) => self.refused(refusal),
+            };
+            standing.put(response.headers_mut());
+            response
+        });
+        Some(self.counted(response, id, route, begun))
+    }
+
+    /// The answer with the id of its request, once it is counted.
+    fn counted(
+        &self,
+        mut response: Response,
+        id: HeaderValue,
+        route: Route,
+        begun: Instant,
+    ) -> Response {
         response.headers_mut().insert(X_REQUEST_ID, id);
         self.metrics
             .answered(route, response.status(), begun.elapsed());
@@ -113,36 +169,40 @@ impl Surrounded {
         async move {
             let (mut response, standing) = match answer {
                 Ok((answer, standing)) => {
-                    let Ok(response) = answer.await.unwrap_or_else(panicked);
+                    let Ok(response) = answer.await.unwrap_or_else(|cause| Ok(panicked(cause)));
                     (response, standing)
                 }
-                Err(refusal) => {
-                    self.metrics.refused(refusal.name);
-                    let standing = refusal.standing(&self.limits);
-                    (ApiError::from(refusal).into_response(), standing)
-                }
+                Err(refusal) => self.refused(refusal),
             };
             standing.put(response.headers_mut());
             response
         }
     }
+
+    /// The answer to what is beyond a limit, and what it says of that.
+    fn refused(&self, refusal: Refusal) -> (Response, Standing) {
+        self.metrics.refused(refusal.name);
+        let standing = refusal.standing(&self.limits);
+        (ApiError::from(refusal).into_response(), standing)
+    }
 }
 
 /// The 500 that a panic of a handler becomes.
-fn panicked(cause: Box<dyn Any + Send>) -> Result<Response, Infallible> {
+fn panicked(cause: Box<dyn Any + Send>) -> Response {
     let text = cause
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| cause.downcast_ref::<&str>().copied())
         .unwrap_or("a value that is not text");
-    Ok(ApiError::Internal(anyhow::anyhow!("a handler panicked: {text}")).into_response())
+    ApiError::Internal(anyhow::anyhow!("a handler panicked: {text}")).into_response()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::num::NonZeroU32;
+    use std::{net::Ipv4Addr, num::NonZeroU32};
 
     use axum::{
+        body::to_bytes,
         http::{StatusCode, header},
         routing::get,
     };
@@ -162,11 +222,22 @@ mod tests {
         let proxies = Proxies::new(Vec::new(), "x-forwarded-for");
         let limits = ClientLimits::new(limit, limit, proxies, true);
         let (origins, metrics) = (CorsOrigins::default(), Metrics::default());
+        let quotes: Quotes = Box::new(|query| {
+            assert_ne!(query, "panic", "by a test");
+            "a quote".into_response()
+        });
+        let ids = RequestIds::new(7);
         Surrounded {
             is_traced,
-            ..Surrounded::new(routes, &origins, limits, metrics, RequestIds::new(7))
+            ..Surrounded::new(routes, quotes, &origins, limits, metrics, ids)
         }
     }
+
+    fn plain(path: &str) -> Request {
+        Request::get(path).body(Body::empty()).expect("a request")
+    }
+
+    const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     fn from_a_page(path: &str) -> Request {
         let request = Request::get(path).header(header::ORIGIN, "https://shop.example");
@@ -192,5 +263,61 @@ mod tests {
                 assert!(answer.headers().contains_key(RATE_LIMIT), "{path}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_plain_quote_is_surrounded_like_every_answer() {
+        let routes = surrounded(3, false);
+        let expected = [
+            ("/v1/quote?amount=1", StatusCode::OK),
+            ("/v1/quote?panic", StatusCode::INTERNAL_SERVER_ERROR),
+            ("/v1/quote", StatusCode::OK),
+            ("/v1/quote", StatusCode::TOO_MANY_REQUESTS),
+        ];
+        for (number, (path, status)) in expected.into_iter().enumerate() {
+            let answer = routes.quote(&plain(path), PEER).expect("a plain quote");
+            assert_eq!(answer.status(), status, "{path}");
+            let id = format!("0000000000000007-{number}");
+            assert_eq!(answer.headers()[X_REQUEST_ID], *id);
+            assert!(answer.headers().contains_key(RATE_LIMIT), "{path}");
+        }
+        // Both ways count against one limit, and answer the same.
+        let refused = routes.answer(plain("/v1/quote")).await;
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        let routes = surrounded(9, false);
+        let mut known = routes.quote(&plain("/v1/quote"), PEER).expect("plain");
+        let mut answer = routes.answer(plain("/v1/quote")).await;
+        for answer in [&mut known, &mut answer] {
+            let headers = answer.headers_mut();
+            headers.remove(X_REQUEST_ID).expect("an id");
+            headers.remove(RATE_LIMIT).expect("what is left");
+            // What the connection adds where the route has not.
+            headers.remove(header::CONTENT_LENGTH);
+        }
+        assert_eq!(known.headers(), answer.headers());
+        let text = async |answer: Response| to_bytes(answer.into_body(), 99).await.expect("text");
+        assert_eq!(text(known).await, text(answer).await);
+    }
+
+    #[test]
+    fn what_is_more_than_a_plain_quote_is_left_to_the_routes() {
+        let routes = surrounded(9, false);
+        let request = |method: Method, path: &str, body: &'static str| {
+            let request = Request::builder().method(method).uri(path);
+            request.body(Body::from(body)).expect("a request")
+        };
+        for other in [
+            request(Method::HEAD, "/v1/quote", ""),
+            request(Method::OPTIONS, "/v1/quote", ""),
+            request(Method::POST, "/v1/quote", ""),
+            request(Method::GET, "/v1/quote/", ""),
+            request(Method::GET, "/v1/quote/stream", ""),
+            request(Method::GET, "/v1/quote", "a body"),
+            from_a_page("/v1/quote"),
+        ] {
+            assert!(routes.quote(&other, PEER).is_none(), "{other:?}");
+        }
+        let traced = surrounded(9, true);
+        assert!(traced.quote(&plain("/v1/quote"), PEER).is_none());
     }
 }

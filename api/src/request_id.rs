@@ -26,6 +26,11 @@ pub async fn under<F: Future>(id: HeaderValue, answer: F) -> F::Output {
     CURRENT.scope(id, answer).await
 }
 
+/// As [`under`], where the answer is there at once.
+pub fn over<T>(id: HeaderValue, answer: impl FnOnce() -> T) -> T {
+    CURRENT.sync_scope(id, answer)
+}
+
 /// The id of the request that is being answered, for the log.
 #[must_use]
 pub fn current() -> Option<String> {

@@ -1,10 +1,11 @@
 //! Router: every route but those of webhooks and API keys, which `routes/webhooks` and `routes/keys` add with their authentication.
 
-use axum::Router;
+use axum::{Router, response::IntoResponse};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     error::ApiError,
+    middleware::Quotes,
     routes::{health, mints, pools, priority_fees, quote, swap, transactions},
     state::AppState,
 };
@@ -27,6 +28,11 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(priority_fees::get))
         .routes(routes!(health::live::live))
         .routes(routes!(health::ready::ready))
+}
+
+/// What answers `GET /v1/quote`, without the way through all routes to it.
+pub fn quotes(state: AppState) -> Quotes {
+    Box::new(move |query| quote::get::answer(&state, query).into_response())
 }
 
 /// The whole API; `authenticated` are the routes of [`crate::routes::webhooks`] and

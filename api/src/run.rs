@@ -20,12 +20,12 @@ use crate::{
     client_limits::ClientLimits,
     console::{self, DemoWallet},
     metrics::{self, Metrics},
-    middleware::Surrounded,
+    middleware::{Quotes, Surrounded},
     pages,
     places::{Most, Places},
     rate_limit::Opened,
     request_id::RequestIds,
-    router::router,
+    router::{quotes, router},
     routes::{keys, webhooks},
     rpc::{Rpc, SendNodes},
     sender::{self, Sender, Shortage},
@@ -92,10 +92,11 @@ pub async fn run(
     let origins = config.api.cors_origins.clone();
     let state = AppState::new(chain, store, places.streams, origins, shutdown.clone());
     tracing::info!(%listen, "API listening");
+    let quotes = quotes(state.clone());
     let routes = router(state, webhooks).merge(shown);
     serve(
         listener,
-        routes,
+        (routes, quotes),
         places.connections,
         &config.api,
         metrics,
@@ -227,7 +228,7 @@ async fn follow_database(
 /// Serves the routes to clients, as the configuration limits these, until `shutdown`.
 async fn serve(
     listener: TcpListener,
-    routes: Router,
+    (routes, quotes): (Router, Quotes),
     connections: Places,
     api: &ApiConfig,
     metrics: Metrics,
@@ -237,7 +238,7 @@ async fn serve(
     let proxies = Proxies::new(clients.trusted_proxies.clone(), &clients.client_header);
     let limits = client_limits(clients, proxies);
     let ids = RequestIds::new(rand::random());
-    let routes = Surrounded::new(routes, &api.cors_origins, limits, metrics, ids);
+    let routes = Surrounded::new(routes, quotes, &api.cors_origins, limits, metrics, ids);
     let deadlines = Deadlines {
         head: clients.head_timeout(),
         write: clients.write_timeout(),

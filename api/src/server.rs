@@ -10,6 +10,7 @@ use axum::{
     body::{Body, HttpBody},
     http::Request,
 };
+use futures::future::{Either, ready};
 use hyper::{
     body::Incoming,
     server::conn::http1,
@@ -123,6 +124,10 @@ pub async fn serve(
         let routes = Arc::clone(&routes);
         let service = service_fn(move |request: Request<Incoming>| {
             note.asked();
+            if let Some(quote) = routes.quote(&request, address.ip()) {
+                note.answered();
+                return Either::Left(ready(Ok(quote)));
+            }
             let (mut request, unread) = unread_body::watch(request);
             let extensions = request.extensions_mut();
             extensions.insert(Peer(address));
@@ -135,7 +140,7 @@ pub async fn serve(
             let (routes, note) = (Arc::clone(&routes), note.clone());
             // On the heap: what is given out is moved on its way to the connection, and that keeps the room of the longest of
             // all routes for as long as its stream lasts.
-            Box::pin(async move {
+            Either::Right(Box::pin(async move {
                 let mut answer = routes.answer(request).await;
                 if let Some(unread) = unread {
                     unread.take_in(answer.headers_mut()).await;
@@ -145,7 +150,7 @@ pub async fn serve(
                     note.answered();
                 }
                 Ok::<_, Infallible>(answer)
-            })
+            }))
         });
         let connection = connection(stream, service, watched, deadlines, shutdown.clone());
         open.spawn(connection);

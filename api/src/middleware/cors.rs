@@ -55,7 +55,7 @@ impl PublicCors {
 
     /// What is said to the page that makes this request. Most are made by none, and those are not searched for answers to one.
     #[must_use]
-    pub fn of(&self, request: &Request) -> Option<&CorsLayer> {
+    pub fn of<B>(&self, request: &Request<B>) -> Option<&CorsLayer> {
         self.0.as_ref().filter(|_| {
             request.headers().contains_key(header::ORIGIN)
                 && request.uri().path().starts_with(PUBLIC)

@@ -70,8 +70,8 @@ const SETTLED: Duration = Duration::from_secs(3);
 
 /// Instructions per request that a test build may take: see `bench-report.json` for what it takes.
 const MOST: Limits = Limits {
-    quote: 580_000,
-    build: 5_300_000,
+    quote: 216_000,
+    build: 3_650_000,
     bare: 120_000,
 };
 

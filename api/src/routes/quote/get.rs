@@ -96,7 +96,15 @@ pub async fn get(
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
 ) -> Result<QuoteResponse, ApiError> {
-    let asked = parse(query.as_deref().unwrap_or_default(), state.program())?;
+    answer(&state, query.as_deref().unwrap_or_default())
+}
+
+/// The quote that a query asks for.
+///
+/// # Errors
+/// As the route: what is wrong with the query, or why there is no quote.
+pub fn answer(state: &AppState, query: &str) -> Result<QuoteResponse, ApiError> {
+    let asked = parse(query, state.program())?;
     quoted(state.market(), &asked)
 }
 

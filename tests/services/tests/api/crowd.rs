@@ -271,16 +271,26 @@ async fn who_comes_next_finds_room_also_where_many_clients_drip_on_every_place()
     let client = Client::start_as(&settings).await;
     let mut streaming = client.connect_from(254).await;
     let mints = client.harness.sol_pool.state.mints;
-    let asked = format!(
-        "GET /v1/quote/stream?inputMint={}&outputMint={}&amount=1000000 HTTP/1.1\r\nhost: a\r\n\r\n",
-        mints.token_0, mints.token_1
-    );
-    let written = streaming.write_all(asked.as_bytes()).await;
+    let ask = |route: &str| {
+        let (input, output) = (mints.token_0, mints.token_1);
+        format!(
+            "GET {route}?inputMint={input}&outputMint={output}&amount=1000000 HTTP/1.1\r\nhost: a\r\n\r\n"
+        )
+    };
+    let written = streaming
+        .write_all(ask("/v1/quote/stream").as_bytes())
+        .await;
     written.expect("a connection");
     let mut dripping = Vec::new();
     // Each of another client, so that only the limit of all is in their way.
     for last in 2..=250 {
         let mut stream = client.connect_from(last).await;
+        if last % 2 == 0 {
+            // Once it is answered, it is as idle as one that never asked.
+            let written = stream.write_all(ask("/v1/quote").as_bytes()).await;
+            written.expect("a connection");
+            assert_eq!(answer(&mut stream).await, 200);
+        }
         let _ = stream.write_all(b"GET /v1/quote HTTP/1.1\r\nx: ").await;
         dripping.push(stream);
         if last % 50 == 0 {
