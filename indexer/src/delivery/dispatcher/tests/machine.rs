@@ -279,16 +279,22 @@ impl Machine {
 
     /// Waits until the webhook's messages satisfy `condition`.
     pub(super) async fn until(&self, webhook: &WebhookId, condition: impl Fn(&[Delivery]) -> bool) {
+        let mut seen = Vec::new();
         let wait = async {
             loop {
-                let deliveries = deliveries(&self.store, webhook).await;
-                if condition(&deliveries) {
+                seen = deliveries(&self.store, webhook).await;
+                if condition(&seen) {
                     return;
                 }
                 sleep(Duration::from_millis(10)).await;
             }
         };
-        timeout(PATIENCE, wait).await.expect("happens in time");
+        let in_time = timeout(PATIENCE, wait).await.is_ok();
+        assert!(
+            in_time,
+            "at {}: {seen:#?}",
+            Timestamp::from(self.clock.now())
+        );
     }
 
     /// Waits until the receiver has got so many requests.
