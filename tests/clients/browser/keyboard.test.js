@@ -135,7 +135,27 @@ test('a transaction is explained', async () => {
   await close();
 });
 
-test('a webhook is made and deleted', async () => {
+// What stands below the buttons that edit and pause a webhook, from there to the end of the page.
+const OF_A_WEBHOOK = [
+  '#test', '#rotate', '#delete',
+  '#state', '#reload', '#redeliver-chosen', '#redeliver-failed', '[aria-label="Deliveries"]',
+  '#operations [value="endpoint.disabled"]', '#operations button',
+  '#backfill-from', '#backfill-to', '#backfill button',
+  '#dry-run-slots', '#dry-run button',
+  '#read-events', '[aria-label="Events in order"]',
+];
+
+// Goes to each by Tab, and fails where one is reached only from the beginning of the page again.
+async function tabThrough(page, selectors) {
+  for (const selector of selectors) {
+    const before = await page.evaluateHandle(() => document.activeElement);
+    await tabTo(page, selector);
+    const follows = await before.evaluate((from) => (from.compareDocumentPosition(document.activeElement) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0);
+    assert.ok(follows, `${selector} stands before what it should follow`);
+  }
+}
+
+test('a webhook is made, paused, resumed and deleted, and all that is shown of it is reached in its order', async () => {
   const { page, faults, close } = await open('/console/webhooks');
   page.on('dialog', (dialog) => dialog.accept());
   await page.locator('#list td').first().waitFor();
@@ -155,6 +175,16 @@ test('a webhook is made and deleted', async () => {
   const id = (await page.locator('#detail-title').textContent()).replace('Webhook ', '');
   const made = await (await page.request.get(`/api/webhooks/${id}`)).json();
   assert.deepEqual([made.url, made.commitment, [...made.events].sort()], ['https://example.com/keyboard', 'finalized', ['programEvent', 'transaction']]);
+  await tabTo(page, '#edit');
+  await tabThrough(page, ['#pause']);
+  for (const active of [false, true]) {
+    await page.keyboard.press('Enter');
+    await until(async () => (await (await page.request.get(`/api/webhooks/${id}`)).json()).active === active);
+    // The same button does the other thing now, and still has the focus.
+    await page.locator('#pause', { hasText: active ? 'Pause' : 'Resume' }).waitFor();
+    assert.equal(await focused(page), 'pause');
+  }
+  await tabThrough(page, OF_A_WEBHOOK);
   await tabTo(page, '#delete');
   await page.keyboard.press('Space');
   await page.locator('#detail').waitFor({ state: 'hidden' });

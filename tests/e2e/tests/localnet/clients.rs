@@ -98,6 +98,7 @@ struct Folders {
     typescript: PathBuf,
     tools: PathBuf,
     openapi: PathBuf,
+    readme: PathBuf,
 }
 
 impl Folders {
@@ -108,10 +109,11 @@ impl Folders {
             typescript: root.join("clients/typescript"),
             tools: root.join("target/clients"),
             openapi: root.join("openapi.json"),
+            readme: root.join("README.md"),
         }
     }
 
-    /// The fuzzer's settings name addresses of the scene; with others it would not get past the first check.
+    /// Texts name addresses of the scene: with others the fuzzer would not get past the first check.
     fn check_addresses(&self, scene: &Scene) -> anyhow::Result<()> {
         let settings = self.suites.join("fuzz/schemathesis.toml");
         let text = fs::read_to_string(&settings)?;
@@ -126,6 +128,30 @@ impl Folders {
                 "{address} of the scene is not in {}",
                 settings.display()
             );
+        }
+        self.check_readme(scene)
+    }
+
+    /// The lines that README has people copy name the guard and two mints; with other addresses they would watch and swap nothing.
+    fn check_readme(&self, scene: &Scene) -> anyhow::Result<()> {
+        let text = fs::read_to_string(&self.readme)?;
+        let guard = swap_guard_interface::PROGRAM_ID;
+        let mints = [scene.sol, scene.usd].map(|token| token.mint.to_string());
+        for (command, arguments) in [
+            ("target/debug/sluice listen ", format!("--programs {guard}")),
+            ("target/debug/examples/swap ", mints.join(" ")),
+        ] {
+            let lines: Vec<_> = text
+                .lines()
+                .filter(|line| line.starts_with(command))
+                .collect();
+            ensure!(!lines.is_empty(), "README has no line `{command}…`");
+            for line in lines {
+                ensure!(
+                    line.contains(&arguments),
+                    "`{line}` in README does not name what the scene has: `{arguments}`"
+                );
+            }
         }
         Ok(())
     }
