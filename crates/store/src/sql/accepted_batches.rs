@@ -41,10 +41,6 @@ impl AcceptedBatches {
         Self(batches.collect())
     }
 
-    pub(super) const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Whether the result at this place is one of theirs.
     pub(super) fn contain(&self, place: usize) -> bool {
         self.at(place).is_some()

@@ -63,16 +63,15 @@ impl Store {
         if results.is_empty() {
             return Ok(Recorded::default());
         }
-        let batches = AcceptedBatches::among(results);
-        if !batches.is_empty()
-            && let Some(recorded) = retried!(self.try_record(results, &batches, on_attempt, most))?
-        {
-            return Ok(recorded);
+        // Without batches nothing is taken for what it is not.
+        for batches in [AcceptedBatches::among(results), AcceptedBatches::default()] {
+            let recording = retried!(self.try_record(results, &batches, on_attempt, most));
+            if let Some(recorded) = recording? {
+                return Ok(recorded);
+            }
         }
-        let none = AcceptedBatches::default();
-        let recorded = retried!(self.try_record(results, &none, on_attempt, most))?;
-        recorded.ok_or(StoreError::Corrupt {
-            what: "a batch without messages",
+        Err(StoreError::Corrupt {
+            what: "results without batches",
         })
     }
 
