@@ -207,7 +207,7 @@ impl Ledger {
         for executed in array(block, "/transactions")? {
             self.executed(slot, executed)?;
             // One that failed writes nothing but who pays for it.
-            if executed.pointer("/meta/err").is_some_and(Value::is_null) {
+            if has_succeeded(executed) {
                 writes.extend(written(executed)?);
             }
         }
@@ -237,16 +237,14 @@ impl Ledger {
     fn executed(&mut self, slot: u64, executed: &Value) -> anyhow::Result<()> {
         let signature = executed.pointer("/transaction/signatures/0");
         let signature = signature.and_then(Value::as_str).context("no signature")?;
-        let logs = array(executed, "/meta/logMessages")?;
-        let logs: Vec<&str> = logs.iter().filter_map(Value::as_str).collect();
-        let of_program = of_program(&logs, &self.program);
+        let events = events(executed, &self.program)?;
         let mut mentioned = array(executed, KEYS)?.iter().filter_map(pubkey);
         let is_mentioned = mentioned.any(|key| self.watched.contains(key));
-        match &of_program {
-            Some(events) if executed.pointer("/meta/err").is_some_and(Value::is_null) => {
+        match &events {
+            Some(events) if has_succeeded(executed) => {
                 ensure!(
                     !events.is_empty(),
-                    "swap {signature} without an event of the exchange: {logs:?}"
+                    "swap {signature} without an event of the exchange: {executed}"
                 );
                 self.landed.kinds.swaps += 1;
             }
@@ -255,7 +253,7 @@ impl Ledger {
             None => return Ok(()),
         }
         let signature = signature.to_owned();
-        for data in of_program.unwrap_or_default() {
+        for data in events.unwrap_or_default() {
             self.landed.kinds.events += 1;
             let signature = signature.clone();
             self.add(slot, What::ProgramEvent { signature, data });
@@ -345,6 +343,25 @@ fn change(account: String, write: Write) -> What {
     }
 }
 
+fn has_succeeded(executed: &Value) -> bool {
+    executed.pointer("/meta/err").is_some_and(Value::is_null)
+}
+
+/// The events of a program in a transaction, each in base 64; `None` where it was not executed. One that failed has none, though its
+/// log may: a swap is logged before its tokens move, and where they cannot the chain undoes all of it.
+fn events(executed: &Value, program: &str) -> anyhow::Result<Option<Vec<String>>> {
+    let logs = array(executed, "/meta/logMessages")?;
+    let logs: Vec<&str> = logs.iter().filter_map(Value::as_str).collect();
+    let logged = of_program(&logs, program);
+    Ok(logged.map(|logged| {
+        if has_succeeded(executed) {
+            logged
+        } else {
+            Vec::new()
+        }
+    }))
+}
+
 /// The events that a program has logged, each in base 64; `None` where it was not executed.
 fn of_program(logs: &[&str], program: &str) -> Option<Vec<String>> {
     let mut executing: Vec<&str> = Vec::new();
@@ -379,6 +396,20 @@ fn of_program(logs: &[&str], program: &str) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_transaction_that_failed_has_no_events() {
+        let executed = |err: Value| {
+            let logs = ["Program Exchange invoke [1]", "Program data: c3dhcA=="];
+            json!({ "meta": { "err": err, "logMessages": logs } })
+        };
+        let events = |err| events(&executed(err), "Exchange").expect("it has a log");
+        assert_eq!(events(Value::Null), Some(vec!["c3dhcA==".to_owned()]));
+        assert_eq!(
+            events(json!({ "InstructionError": [0, "Custom"] })),
+            Some(Vec::new())
+        );
+    }
 
     #[test]
     fn events_are_those_of_the_program_alone() {
