@@ -23,28 +23,27 @@ use crate::{
 /// The deliveries of webhook `$1` that are due at `$2`, in order: at most `$3`, and no more than `$4` together with those that are
 /// leased already. What was never leased is taken until `$5`, for a batch that begins with what is due. The length of a body is
 /// known without reading it.
+macro_rules! due {
+    ($lock:literal) => {
+        concat!(
+            "SELECT c.sequence, c.lane, c.retry_index, CAST(octet_length(m.body) + m.shared_bytes AS BIGINT) AS bytes
+             FROM (
+                 SELECT d.sequence, d.due_at, d.lane, d.retry_index FROM deliveries d
+                 WHERE d.webhook = $1 AND d.due_at <= $5
+                     AND (d.due_at <= $2 OR (d.lease_token IS NULL AND d.retry_index = 0))
+                 ORDER BY d.due_at, d.sequence
+                 LIMIT (SELECT CASE WHEN count(*) >= $4 THEN 0 WHEN $4 - count(*) < $3 THEN $4 - count(*) ELSE $3 END
+                        FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2) ",
+            $lock,
+            ") c JOIN messages m ON m.webhook = $1 AND m.sequence = c.sequence
+             ORDER BY c.due_at, c.sequence"
+        )
+    };
+}
+
 const DUE: Sql = Sql {
-    sqlite: "
-        SELECT c.sequence, c.lane, c.retry_index, octet_length(m.body) + m.shared_bytes AS bytes
-        FROM (
-            SELECT d.sequence, d.due_at, d.lane, d.retry_index FROM deliveries d
-            WHERE d.webhook = $1 AND d.due_at <= $5 AND (d.due_at <= $2 OR (d.lease_token IS NULL AND d.retry_index = 0))
-            ORDER BY d.due_at, d.sequence
-            LIMIT (SELECT CASE WHEN count(*) >= $4 THEN 0 WHEN $4 - count(*) < $3 THEN $4 - count(*) ELSE $3 END
-                   FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2)
-        ) c JOIN messages m ON m.webhook = $1 AND m.sequence = c.sequence
-        ORDER BY c.due_at, c.sequence",
-    postgres: "
-        SELECT c.sequence, c.lane, c.retry_index, CAST(octet_length(m.body) + m.shared_bytes AS BIGINT) AS bytes
-        FROM (
-            SELECT d.sequence, d.due_at, d.lane, d.retry_index FROM deliveries d
-            WHERE d.webhook = $1 AND d.due_at <= $5 AND (d.due_at <= $2 OR (d.lease_token IS NULL AND d.retry_index = 0))
-            ORDER BY d.due_at, d.sequence
-            LIMIT (SELECT CASE WHEN count(*) >= $4 THEN 0 WHEN $4 - count(*) < $3 THEN $4 - count(*) ELSE $3 END
-                   FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2)
-            FOR UPDATE SKIP LOCKED
-        ) c JOIN messages m ON m.webhook = $1 AND m.sequence = c.sequence
-        ORDER BY c.due_at, c.sequence",
+    sqlite: due!(""),
+    postgres: due!("FOR UPDATE SKIP LOCKED"),
 };
 
 /// How far ahead turns of a webhook whose owner asks for a rate are leased: an attempt waits that long for its turn at most,

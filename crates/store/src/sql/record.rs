@@ -101,11 +101,8 @@ impl Store {
         let kept = results
             .iter()
             .enumerate()
-            .filter(|(nth, _)| !batches.attempt_is_kept_of_another(*nth));
-        let kept: Vec<_> = kept
-            .map(|(_, each)| each)
-            .filter(|each| counts(each))
-            .collect();
+            .filter(|(nth, each)| counts(each) && !batches.attempt_is_kept_of_another(*nth));
+        let kept: Vec<_> = kept.map(|(_, each)| each).collect();
         let bytes = insert_attempts(&mut write, &kept, &counted).await?;
         let (mut changes, mut recovering) = (Vec::new(), Vec::new());
         if let Some(now) = that_count.iter().map(|each| each.attempt.ended()).max() {
