@@ -170,8 +170,8 @@ async function show() {
   });
   const read = samples(text);
   diagnose(reasons, read);
-  const rest = read.filter(({ name, labels }) => /market|slot|pools|stream|fork|lag/.test(name) && Object.keys(labels).length === 0 && !/_bucket$/.test(name));
-  facts(byId('market'), [['slot', slot], ...rest.map(({ name, value }) => [name.replace('sluice_api_', '').replaceAll('_', ' '), value])]);
+  const market = read.filter(({ name }) => name.startsWith('sluice_api_market_'));
+  facts(byId('market'), [['slot', slot], ...market.map(({ name, value }) => [name.replace('sluice_api_', '').replaceAll('_', ' '), value])]);
   ladder(read);
   servers(read);
   requests(read, performance.now());

@@ -168,6 +168,7 @@ byId('new').addEventListener('click', () => edit(null));
 byId('edit').addEventListener('click', () => edit(shown));
 byId('cancel').addEventListener('click', () => {
   byId('editor').hidden = true;
+  byId('detail').hidden = shown === null;
 });
 byId('more').addEventListener('click', attempt(() => list(true)));
 byId('more-deliveries').addEventListener('click', attempt(() => deliveries.more()));

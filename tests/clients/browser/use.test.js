@@ -69,6 +69,12 @@ test('a webhook is made, edited, paused and deleted by keyboard alone', async ()
   await page.keyboard.type('11111111111111111111111111111112');
   await press('#save');
   await page.locator('#secret', { hasText: 'whsec_' }).waitFor();
+  // Whoever only looks comes back to the webhook.
+  await press('#edit');
+  await page.locator('#detail').waitFor({ state: 'hidden' });
+  await press('#cancel');
+  await page.locator('#facts', { hasText: 'https://example.com/console' }).waitFor();
+  await page.locator('#editor').waitFor({ state: 'hidden' });
   await press('#edit');
   await page.locator('#description').focus();
   await page.keyboard.type('of the console');
