@@ -20,31 +20,46 @@ use crate::{
     model::Pace,
 };
 
-/// The deliveries of webhook `$1` that are due at `$2`, in order: at most `$3`, and no more than `$4` together with those that are
+/// Of the deliveries of webhook `$1` that are due at `$2`, in order: at most `$3`, and no more than `$4` together with those that are
 /// leased already. What was never leased is taken until `$5`, for a batch that begins with what is due. The length of a body is
 /// known without reading it.
 macro_rules! due {
-    ($lock:literal) => {
+    ($select:literal, $lock:literal, $rest:literal) => {
         concat!(
-            "SELECT c.sequence, c.lane, c.retry_index, CAST(octet_length(m.body) + m.shared_bytes AS BIGINT) AS bytes
-             FROM (
-                 SELECT d.sequence, d.due_at, d.lane, d.retry_index FROM deliveries d
-                 WHERE d.webhook = $1 AND d.due_at <= $5
-                     AND (d.due_at <= $2 OR (d.lease_token IS NULL AND d.retry_index = 0))
-                 ORDER BY d.due_at, d.sequence
-                 LIMIT (SELECT CASE WHEN count(*) >= $4 THEN 0 WHEN $4 - count(*) < $3 THEN $4 - count(*) ELSE $3 END
-                        FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2) ",
+            "SELECT ",
+            $select,
+            " FROM (
+                SELECT d.sequence, d.due_at, d.lane, d.retry_index FROM deliveries d
+                WHERE d.webhook = $1 AND d.due_at <= $5
+                    AND (d.due_at <= $2 OR (d.lease_token IS NULL AND d.retry_index = 0))
+                ORDER BY d.due_at, d.sequence
+                LIMIT (SELECT CASE WHEN count(*) >= $4 THEN 0 WHEN $4 - count(*) < $3 THEN $4 - count(*) ELSE $3 END
+                       FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2) ",
             $lock,
-            ") c JOIN messages m ON m.webhook = $1 AND m.sequence = c.sequence
-             ORDER BY c.due_at, c.sequence"
+            ") c JOIN messages m ON m.webhook = $1 AND m.sequence = c.sequence ",
+            $rest
         )
+    };
+    ($select:literal, $rest:literal) => {
+        Sql {
+            sqlite: due!($select, "", $rest),
+            postgres: due!($select, "FOR UPDATE SKIP LOCKED", $rest),
+        }
     };
 }
 
-const DUE: Sql = Sql {
-    sqlite: due!(""),
-    postgres: due!("FOR UPDATE SKIP LOCKED"),
-};
+/// Each of them.
+const DUE: Sql = due!(
+    "c.sequence, c.lane, c.retry_index, CAST(octet_length(m.body) + m.shared_bytes AS BIGINT) AS bytes",
+    "ORDER BY c.due_at, c.sequence"
+);
+
+/// All of them together.
+const ALL_DUE: Sql = due!(
+    "count(*) AS deliveries, min(c.sequence) AS first, max(c.sequence) AS last,
+     CAST(coalesce(sum(octet_length(m.body) + m.shared_bytes), 0) AS BIGINT) AS bytes",
+    ""
+);
 
 /// How far ahead turns of a webhook whose owner asks for a rate are leased: an attempt waits that long for its turn at most,
 /// which is less than the patience with which one waits for a permit.
@@ -219,20 +234,21 @@ async fn select_of_webhook(
         return Ok(Load::default());
     }
     let before = selected.keys.len();
-    let found = write
-        .rows(
-            DUE,
-            values![
-                webhook.ordinal,
-                request.now,
-                left.total.min(in_turn),
-                left.quota,
-                request
-                    .now
-                    .after(webhook.batch.map_or(Duration::ZERO, |batch| batch.max_wait)),
-            ],
-        )
-        .await?;
+    let wait = webhook.batch.map_or(Duration::ZERO, |batch| batch.max_wait);
+    let values = values![
+        webhook.ordinal,
+        request.now,
+        left.total.min(in_turn),
+        left.quota,
+        request.now.after(wait),
+    ];
+    if webhook.batch.is_some() && !webhook.in_order && pace.is_none() {
+        let all = write.one_row(ALL_DUE, values.clone()).await?;
+        if let Some(took) = selected.add_all(webhook.ordinal, &all, left)? {
+            return Ok(took);
+        }
+    }
+    let found = write.rows(DUE, values).await?;
     let (mut took, lanes) = selected.add(webhook.ordinal, &found, left)?;
     if let (Some(batch), Breaker::Closed) = (webhook.batch, webhook.breaker) {
         for head in lanes {
@@ -306,6 +322,42 @@ struct Selected {
 }
 
 impl Selected {
+    /// Adds all due deliveries of a webhook without lanes, if their sequence numbers follow one another and their bodies have room
+    /// within the limits: to look at each would take as long as to lease it. Returns how much they are.
+    fn add_all(
+        &mut self,
+        webhook: i64,
+        all: &Row,
+        left: LeaseLimits,
+    ) -> Result<Option<Load>, StoreError> {
+        let load = Load {
+            deliveries: all.count("deliveries")?,
+            bytes: all.unsigned("bytes")?,
+        };
+        let (Some(first), Some(last)) = (
+            all.optional_integer("first")?,
+            all.optional_integer("last")?,
+        ) else {
+            return Ok(Some(Load::default()));
+        };
+        let range = SequenceRange {
+            webhook,
+            first,
+            last,
+        };
+        if !range.has(load.deliveries) || load.bytes > left.bytes {
+            return Ok(None);
+        }
+        self.keys.extend((first..=last).map(|sequence| LeasedKey {
+            webhook,
+            sequence,
+            head: sequence,
+            turn: None,
+        }));
+        self.due.push(range);
+        Ok(Some(load))
+    }
+
     /// Adds the first of these deliveries of one webhook whose bodies have room within the limits, and the very first whatever its
     /// length where that is allowed. Returns how much they are, and those that are the first of a lane.
     fn add(

@@ -18,6 +18,14 @@ impl SequenceRange {
         self.last.saturating_sub(self.first) >= WORTH_A_STATEMENT - 1
     }
 
+    /// Whether so many deliveries are all of it.
+    pub(super) fn has(&self, deliveries: u32) -> bool {
+        self.last
+            .checked_sub(self.first)
+            .and_then(|others| others.checked_add(1))
+            == Some(deliveries.into())
+    }
+
     /// The ranges of these sequence numbers, each of which is there once.
     pub(super) fn of(webhook: i64, mut sequences: Vec<i64>) -> Vec<Self> {
         sequences.sort_unstable();

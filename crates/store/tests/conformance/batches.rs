@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use sluice_store::{
     AttemptResult, Batch, BodyTemplate, Commit, Commitment, DeliveryOrder, DeliveryState,
-    LeasedDelivery, NewMessage, Outcome, Store, WebhookId,
+    LeaseLimits, LeasedDelivery, NewMessage, Outcome, Store, WebhookId,
 };
 
 use crate::{fixture::*, on_both};
@@ -12,6 +12,7 @@ use crate::{fixture::*, on_both};
 on_both!(
     a_message_waits_for_others_and_takes_along_what_came_meanwhile,
     messages_that_fill_a_batch_do_not_wait,
+    what_is_due_is_leased_once_whether_its_numbers_follow_one_another_or_not,
     the_bodies_of_a_batch_are_no_longer_than_its_owner_allows_but_for_one_alone,
     a_lane_is_leased_in_order_and_none_overtakes_a_refused_batch,
     an_unused_or_lost_batch_of_a_lane_is_leased_again_whole,
@@ -93,6 +94,38 @@ async fn messages_that_fill_a_batch_do_not_wait(fixture: &Fixture) {
     let id = batched(store, DeliveryOrder::None).await;
     store_messages(store, &numbered(&id, 1..=4)).await;
     assert_eq!(sequences(&lease(store, NOW).await), [1, 2, 3, 4]);
+}
+
+async fn what_is_due_is_leased_once_whether_its_numbers_follow_one_another_or_not(
+    fixture: &Fixture,
+) {
+    let store = &fixture.store;
+    let id = batched(store, DeliveryOrder::None).await;
+    store_messages(store, &numbered(&id, 1..=60)).await;
+    let numbers = |leased: &[LeasedDelivery]| {
+        let mut numbers = sequences(leased);
+        numbers.sort_unstable();
+        numbers
+    };
+    let limits = |total| LeaseLimits { total, ..PLENTY };
+    let first = lease_some(store, NOW, limits(20)).await;
+    assert_eq!(numbers(&first), (1..=20).collect::<Vec<_>>());
+    // The odd ones of these wait for their next attempt, all others of them are due again at once.
+    let (odd, even): (Vec<_>, Vec<_>) = first
+        .into_iter()
+        .partition(|each| each.lease.sequence % 2 == 1);
+    let at = NOW.after(LEASE / 2);
+    finish(store, &odd, 500, &Outcome::Retry { at }).await;
+    let even: Vec<_> = even.into_iter().map(|each| each.lease).collect();
+    store.release(&even, NOW).await.expect("releases");
+    let expected: Vec<u64> = (1..=20)
+        .filter(|number| number % 2 == 0)
+        .chain(21..=60)
+        .collect();
+    assert_eq!(numbers(&lease(store, NOW).await), expected);
+    assert!(lease(store, NOW).await.is_empty());
+    let expected: Vec<u64> = (1..=20).filter(|number| number % 2 == 1).collect();
+    assert_eq!(numbers(&lease(store, at).await), expected);
 }
 
 async fn the_bodies_of_a_batch_are_no_longer_than_its_owner_allows_but_for_one_alone(
