@@ -11,6 +11,7 @@ mod backup_file;
 mod bound;
 mod connection;
 mod file;
+mod folding;
 mod network_disk;
 mod other_writers;
 mod postgres;

@@ -150,3 +150,28 @@ async fn any_number_may_open_a_new_file_at_once() {
         }
     }
 }
+
+#[tokio::test]
+async fn the_log_is_folded_into_the_database_after_some_transactions_however_short_it_is() {
+    let (folder, store) = fixture().await;
+    let path = folder.path().join("new/sluice.db");
+    let length = || std::fs::metadata(&path).expect("exists").len();
+    let page = 4096;
+    let before = length();
+    assert!(
+        before <= page,
+        "what was written is in the log alone: {before} bytes"
+    );
+    let mut number = 0;
+    while length() <= page {
+        number += 1;
+        assert!(number < 1_000, "nothing was folded");
+        store.commit(&slot(number)).await.expect("commits");
+    }
+    assert!(number > 10, "it is folded for each transaction");
+    // What was written since is not lost.
+    store.close().await;
+    let reopened = Store::open(&path).await.expect("opens again");
+    let kept = reopened.checkpoint(Commitment::Confirmed).await;
+    assert_eq!(kept.expect("reads"), Some(number));
+}

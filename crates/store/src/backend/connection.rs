@@ -14,6 +14,7 @@ use tokio::{sync::OwnedMutexGuard, task::JoinHandle};
 use super::{
     answer::answered,
     file::DatabaseFile,
+    folding::Folding,
     row::Row,
     statement::{Sql, Value, postgres_query, sqlite_query},
 };
@@ -29,12 +30,12 @@ pub(crate) enum Durability {
 }
 
 /// The writer of this process holds this.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Turn {
-    /// What the connection was last set up for.
-    pub(super) durability: Option<Durability>,
     /// Whether the last transaction was not committed.
     pub(super) undone: bool,
+    /// Is told of each that was.
+    pub(super) folding: Arc<Folding>,
 }
 
 /// A turn with the database. One that writes is a transaction; dropping it undoes it.
@@ -199,6 +200,7 @@ impl Connection {
                 transaction.commit().await?;
                 if let Some(mut turn) = turn {
                     turn.undone = false;
+                    turn.folding.committed();
                 }
                 let waits = durability == Durability::Durable;
                 return Ok(PendingWrite(waits.then(|| file.sync())));

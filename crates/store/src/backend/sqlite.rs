@@ -4,10 +4,10 @@
 //! busy handler, which sleeps. Those of one process all go over one connection: what that keeps in memory of the file
 //! stays true.
 //!
-//! SQLite itself waits for the disk only when it folds its log into the database (`synchronous = NORMAL`). Writes whose
-//! loss would only repeat work (leases, results of attempts) leave it at that. All others do not return before the log
-//! is on the disk, for which they wait when they have given their turn to the next. Where that fails, the log is folded
-//! before anything else is written.
+//! SQLite itself waits for the disk only when it folds its log into the database (`synchronous = NORMAL`), which [`Folding`] does
+//! beside the writes. Those whose loss would only repeat work (leases, results of attempts) leave it at that. All others do not
+//! return before the log is on the disk, for which they wait when they have given their turn to the next. Where that fails, the
+//! log is folded before anything else is written.
 
 mod cleaning;
 
@@ -28,6 +28,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use super::{
     connection::{self, Connection, Durability, PendingWrite, Turn},
     file::{self, DatabaseFile},
+    folding::Folding,
     network_disk::DiskKind,
     other_writers::OtherWriters,
     schema::{self, SchemaVersion},
@@ -63,13 +64,9 @@ const ROWS_AHEAD: usize = 1024;
 /// holds, they would be written out, and read again, in the middle of it.
 const WRITER_CACHE: &str = "-16384";
 
-/// Sets the pages after which a relaxed write folds the log into the database, 16 MiB: the pages that every transaction
-/// writes are folded once for many of them.
-const FOLD: &str = "PRAGMA wal_autocheckpoint = 4096";
-
-/// Sets the same for a durable write, 64 MiB. Callers wait for those, and folding takes as long as several of them, so
-/// it is left to relaxed ones unless there are none.
-const FOLD_LATE: &str = "PRAGMA wal_autocheckpoint = 16384";
+/// Pages of the log, 64 MiB, after which a write folds what [`Folding`] has left of it: others wait meanwhile, but the log begins anew
+/// then, and grows no longer.
+const LONGEST_LOG: &str = "16384";
 
 const ACQUIRE: &str = concat!(
     "UPDATE leadership SET epoch = epoch + 1, until = ",
@@ -100,6 +97,7 @@ struct Inner {
     reader: SqlitePool,
     writer: SqlitePool,
     turn: Arc<Mutex<Turn>>,
+    folding: Arc<Folding>,
     others: OtherWriters,
 }
 
@@ -129,6 +127,7 @@ impl SqliteDatabase {
         let writer = options
             .clone()
             .pragma("cache_size", WRITER_CACHE)
+            .pragma("wal_autocheckpoint", LONGEST_LOG)
             // What a statement would need to undo itself goes to a temporary file otherwise.
             .pragma("temp_store", "MEMORY")
             // Whoever writes waits by itself, and says that it does.
@@ -137,14 +136,22 @@ impl SqliteDatabase {
         prepare(&writer)
             .await
             .map_err(|error| connection::open_error(path.display().to_string(), error))?;
-        let reader = pool(READERS).connect_lazy_with(options.read_only(true));
         let file = DatabaseFile::identify(path).map_err(|error| open_error(error.into()))?;
+        let file = Arc::new(file);
+        let beside = options.clone().synchronous(SqliteSynchronous::Normal);
+        let beside = pool(1).connect_lazy_with(beside);
+        let folding = Arc::new(Folding::of(Arc::clone(&file), beside));
+        let reader = pool(READERS).connect_lazy_with(options.read_only(true));
         let others = OtherWriters::of(path).map_err(|error| open_error(error.into()))?;
         Ok(Self(Arc::new(Inner {
-            file: Arc::new(file),
+            file,
             reader,
             writer,
-            turn: Arc::default(),
+            turn: Arc::new(Mutex::new(Turn {
+                undone: false,
+                folding: Arc::clone(&folding),
+            })),
+            folding,
             others,
         })))
     }
@@ -183,6 +190,7 @@ impl SqliteDatabase {
     }
 
     pub(crate) async fn close(&self) {
+        self.0.folding.close().await;
         self.0.reader.close().await;
         self.0.writer.close().await;
     }
@@ -212,8 +220,8 @@ impl SqliteDatabase {
     async fn turn(&self) -> Result<OwnedMutexGuard<Turn>, StoreError> {
         let mut turn = Arc::clone(&self.0.turn).lock_owned().await;
         self.check_file()?;
-        if std::mem::replace(&mut turn.undone, true) && self.drop_broken_writer().await? {
-            turn.durability = None;
+        if std::mem::replace(&mut turn.undone, true) {
+            self.drop_broken_writer().await?;
         }
         if self.0.file.lacks_pages() {
             self.fold(
@@ -225,15 +233,7 @@ impl SqliteDatabase {
     }
 
     pub(crate) async fn write(&self, durability: Durability) -> Result<Connection, StoreError> {
-        let mut turn = self.turn().await?;
-        if turn.durability != Some(durability) {
-            let setting = match durability {
-                Durability::Durable => FOLD_LATE,
-                Durability::Relaxed => FOLD,
-            };
-            sqlx::query(setting).execute(&self.0.writer).await?;
-            turn.durability = Some(durability);
-        }
+        let turn = self.turn().await?;
         Ok(Connection::SqliteTransaction {
             transaction: self.begin().await?,
             file: Arc::clone(&self.0.file),
@@ -290,16 +290,14 @@ impl SqliteDatabase {
 
     /// Closes the connection that writes if it takes itself to be in a transaction that is over: where the disk is full,
     /// SQLite may have undone one by itself, and the library, which is refused to undo it once more, begins no other then.
-    /// Returns whether it was closed.
-    async fn drop_broken_writer(&self) -> Result<bool, StoreError> {
+    async fn drop_broken_writer(&self) -> Result<(), StoreError> {
         let mut connection = self.0.writer.acquire().await?;
         // The undoing is on its way to the connection's thread before this.
         connection.ping().await?;
-        let broken = connection.is_in_transaction();
-        if broken {
+        if connection.is_in_transaction() {
             connection.close().await?;
         }
-        Ok(broken)
+        Ok(())
     }
 
     /// Takes the lock of the leader and a new epoch, unless another process or another caller holds the lock and its lease
