@@ -25,6 +25,7 @@ mod sqlite;
 mod statement;
 mod syncs;
 mod table;
+mod turn;
 
 pub use self::schema::SchemaVersion;
 pub(crate) use self::{

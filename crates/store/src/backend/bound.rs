@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Postgres, Sqlite, query::Query, sqlite::SqliteArgument
 
 use super::{
     answer::answered,
-    connection::Connection,
+    connection::{Connection, Raw},
     row::Row,
     statement::{Kind, PostgresQuery, SqliteQuery, Value},
 };
@@ -63,21 +63,13 @@ impl Connection {
         let mut changed = 0_u64;
         while !given.is_empty() {
             let rest = self.split(&mut given);
-            changed = changed.saturating_add(match self {
-                Self::SqliteRead(connection) => {
-                    let done = bound.sqlite(given).execute(&mut **connection).await?;
+            changed = changed.saturating_add(match self.raw()? {
+                Raw::Sqlite(connection) => {
+                    let done = bound.sqlite(given).execute(connection).await?;
                     done.rows_affected()
                 }
-                Self::SqliteTransaction { transaction, .. } => {
-                    let done = bound.sqlite(given).execute(&mut **transaction).await?;
-                    done.rows_affected()
-                }
-                Self::PostgresRead(connection) => {
-                    let done = bound.postgres(given).execute(&mut **connection);
-                    answered(done).await?.rows_affected()
-                }
-                Self::PostgresTransaction(transaction) => {
-                    let done = bound.postgres(given).execute(&mut **transaction);
+                Raw::Postgres(connection) => {
+                    let done = bound.postgres(given).execute(connection);
                     answered(done).await?.rows_affected()
                 }
             });
@@ -88,11 +80,10 @@ impl Connection {
 
     /// Leaves as many rows as one statement takes, and returns the others.
     fn split(&self, given: &mut Vec<Vec<Value>>) -> Vec<Vec<Value>> {
-        match self {
-            Self::SqliteRead(_) | Self::SqliteTransaction { .. } => {
-                given.split_off(given.len().min(MAX_ROWS))
-            }
-            Self::PostgresRead(_) | Self::PostgresTransaction(_) => Vec::new(),
+        if self.is_sqlite() {
+            given.split_off(given.len().min(MAX_ROWS))
+        } else {
+            Vec::new()
         }
     }
 
@@ -101,30 +92,15 @@ impl Connection {
         bound: Bound<'_>,
         given: Vec<Vec<Value>>,
     ) -> Result<Vec<Row>, StoreError> {
-        Ok(match self {
-            Self::SqliteRead(connection) => {
-                let found = bound.sqlite(given).fetch_all(&mut **connection).await?;
+        Ok(match self.raw()? {
+            Raw::Sqlite(connection) => {
+                let found = bound.sqlite(given).fetch_all(connection).await?;
                 found.into_iter().map(Row::Sqlite).collect()
             }
-            Self::SqliteTransaction { transaction, .. } => {
-                let found = bound.sqlite(given).fetch_all(&mut **transaction).await?;
-                found.into_iter().map(Row::Sqlite).collect()
-            }
-            Self::PostgresRead(connection) => {
-                let found = bound.postgres(given).fetch_all(&mut **connection);
-                answered(found)
-                    .await?
-                    .into_iter()
-                    .map(Row::Postgres)
-                    .collect()
-            }
-            Self::PostgresTransaction(transaction) => {
-                let found = bound.postgres(given).fetch_all(&mut **transaction);
-                answered(found)
-                    .await?
-                    .into_iter()
-                    .map(Row::Postgres)
-                    .collect()
+            Raw::Postgres(connection) => {
+                let found = bound.postgres(given).fetch_all(connection);
+                let found = answered(found).await?;
+                found.into_iter().map(Row::Postgres).collect()
             }
         })
     }

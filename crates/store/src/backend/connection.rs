@@ -6,17 +6,17 @@ use std::{
 };
 
 use sqlx::{
-    AssertSqlSafe, Postgres, Sqlite, Transaction, migrate::MigrateError, pool::PoolConnection,
-    postgres::PgRow, sqlite::SqliteRow,
+    AssertSqlSafe, PgConnection, Postgres, Sqlite, SqliteConnection, Transaction,
+    migrate::MigrateError, pool::PoolConnection,
 };
-use tokio::{sync::OwnedMutexGuard, task::JoinHandle};
+use tokio::task::JoinHandle;
 
 use super::{
     answer::answered,
     file::DatabaseFile,
-    folding::Folding,
     row::Row,
     statement::{Sql, Value, postgres_query, sqlite_query},
+    turn::WriteTransaction,
 };
 use crate::StoreError;
 
@@ -29,30 +29,44 @@ pub(crate) enum Durability {
     Relaxed,
 }
 
-/// The writer of this process holds this.
-#[derive(Debug)]
-pub(crate) struct Turn {
-    /// Whether the last transaction was not committed.
-    pub(super) undone: bool,
-    /// Is told of each that was.
-    pub(super) folding: Arc<Folding>,
-}
-
 /// A turn with the database. One that writes is a transaction; dropping it undoes it.
 pub(crate) enum Connection {
     SqliteRead(PoolConnection<Sqlite>),
-    SqliteTransaction {
-        transaction: Transaction<'static, Sqlite>,
+    /// Reads one state of everything.
+    SqliteSnapshot(Transaction<'static, Sqlite>),
+    SqliteWrite {
+        transaction: WriteTransaction,
         file: Arc<DatabaseFile>,
         durability: Durability,
-        // Held until the end, and dropped after the transaction. None for a reading one.
-        turn: Option<OwnedMutexGuard<Turn>>,
     },
     PostgresRead(PoolConnection<Postgres>),
     PostgresTransaction(Transaction<'static, Postgres>),
 }
 
+/// A connection as its library has it.
+pub(super) enum Raw<'a> {
+    Sqlite(&'a mut SqliteConnection),
+    Postgres(&'a mut PgConnection),
+}
+
 impl Connection {
+    pub(super) fn raw(&mut self) -> Result<Raw<'_>, sqlx::Error> {
+        Ok(match self {
+            Self::SqliteRead(connection) => Raw::Sqlite(connection),
+            Self::SqliteSnapshot(transaction) => Raw::Sqlite(transaction),
+            Self::SqliteWrite { transaction, .. } => Raw::Sqlite(transaction.connection()?),
+            Self::PostgresRead(connection) => Raw::Postgres(connection),
+            Self::PostgresTransaction(transaction) => Raw::Postgres(transaction),
+        })
+    }
+
+    pub(super) const fn is_sqlite(&self) -> bool {
+        match self {
+            Self::SqliteRead(_) | Self::SqliteSnapshot(_) | Self::SqliteWrite { .. } => true,
+            Self::PostgresRead(_) | Self::PostgresTransaction(_) => false,
+        }
+    }
+
     /// Runs a statement and counts the rows that it changed.
     pub(crate) async fn execute(
         &mut self,
@@ -60,24 +74,14 @@ impl Connection {
         values: Vec<Value>,
     ) -> Result<u64, StoreError> {
         let sql = sql.into();
-        Ok(match self {
-            Self::SqliteRead(connection) => sqlite_query(sql, values)
-                .execute(&mut **connection)
-                .await?
-                .rows_affected(),
-            Self::SqliteTransaction { transaction, .. } => sqlite_query(sql, values)
-                .execute(&mut **transaction)
-                .await?
-                .rows_affected(),
-            Self::PostgresRead(connection) => {
-                answered(postgres_query(sql, values).execute(&mut **connection))
-                    .await?
-                    .rows_affected()
+        Ok(match self.raw()? {
+            Raw::Sqlite(connection) => {
+                let done = sqlite_query(sql, values).execute(connection).await?;
+                done.rows_affected()
             }
-            Self::PostgresTransaction(transaction) => {
-                answered(postgres_query(sql, values).execute(&mut **transaction))
-                    .await?
-                    .rows_affected()
+            Raw::Postgres(connection) => {
+                let done = postgres_query(sql, values).execute(connection);
+                answered(done).await?.rows_affected()
             }
         })
     }
@@ -85,24 +89,14 @@ impl Connection {
     /// Runs a statement that was put together of names of the schema, and counts the rows that it changed.
     pub(super) async fn execute_text(&mut self, text: String) -> Result<u64, StoreError> {
         let text = AssertSqlSafe(text);
-        Ok(match self {
-            Self::SqliteRead(connection) => sqlx::query(text)
-                .execute(&mut **connection)
-                .await?
-                .rows_affected(),
-            Self::SqliteTransaction { transaction, .. } => sqlx::query(text)
-                .execute(&mut **transaction)
-                .await?
-                .rows_affected(),
-            Self::PostgresRead(connection) => {
-                answered(sqlx::query(text).execute(&mut **connection))
-                    .await?
-                    .rows_affected()
+        Ok(match self.raw()? {
+            Raw::Sqlite(connection) => {
+                let done = sqlx::query(text).execute(connection).await?;
+                done.rows_affected()
             }
-            Self::PostgresTransaction(transaction) => {
-                answered(sqlx::query(text).execute(&mut **transaction))
-                    .await?
-                    .rows_affected()
+            Raw::Postgres(connection) => {
+                let done = sqlx::query(text).execute(connection);
+                answered(done).await?.rows_affected()
             }
         })
     }
@@ -114,24 +108,15 @@ impl Connection {
         values: Vec<Value>,
     ) -> Result<Vec<Row>, StoreError> {
         let sql = sql.into();
-        let sqlite = |rows: Vec<SqliteRow>| rows.into_iter().map(Row::Sqlite).collect();
-        let postgres = |rows: Vec<PgRow>| rows.into_iter().map(Row::Postgres).collect();
-        Ok(match self {
-            Self::SqliteRead(connection) => sqlite(
-                sqlite_query(sql, values)
-                    .fetch_all(&mut **connection)
-                    .await?,
-            ),
-            Self::SqliteTransaction { transaction, .. } => sqlite(
-                sqlite_query(sql, values)
-                    .fetch_all(&mut **transaction)
-                    .await?,
-            ),
-            Self::PostgresRead(connection) => {
-                postgres(answered(postgres_query(sql, values).fetch_all(&mut **connection)).await?)
+        Ok(match self.raw()? {
+            Raw::Sqlite(connection) => {
+                let found = sqlite_query(sql, values).fetch_all(connection).await?;
+                found.into_iter().map(Row::Sqlite).collect()
             }
-            Self::PostgresTransaction(transaction) => {
-                postgres(answered(postgres_query(sql, values).fetch_all(&mut **transaction)).await?)
+            Raw::Postgres(connection) => {
+                let found = postgres_query(sql, values).fetch_all(connection);
+                let found = answered(found).await?;
+                found.into_iter().map(Row::Postgres).collect()
             }
         })
     }
@@ -163,12 +148,10 @@ impl Connection {
         postgres: &'static str,
         values: Vec<Value>,
     ) -> Result<Option<Vec<Row>>, StoreError> {
-        match self {
-            Self::PostgresTransaction(_) | Self::PostgresRead(_) => {
-                Ok(Some(self.rows(postgres, values).await?))
-            }
-            Self::SqliteTransaction { .. } | Self::SqliteRead(_) => Ok(None),
+        if self.is_sqlite() {
+            return Ok(None);
         }
+        Ok(Some(self.rows(postgres, values).await?))
     }
 
     /// Makes a transaction permanent; SQLite's only if the file is still where it was.
@@ -180,7 +163,7 @@ impl Connection {
     /// is seen before, in PostgreSQL it is not.
     pub(crate) async fn commit_with_reads_pending(self) -> Result<PendingWrite, StoreError> {
         let file = match &self {
-            Self::SqliteTransaction { file, .. } => Some(Arc::clone(file)),
+            Self::SqliteWrite { file, .. } => Some(Arc::clone(file)),
             _ => None,
         };
         self.commit().await?;
@@ -190,22 +173,18 @@ impl Connection {
     /// As [`Connection::commit`], but what is written may not survive the machine before it is on the disk.
     pub(crate) async fn commit_pending(self) -> Result<PendingWrite, StoreError> {
         match self {
-            Self::SqliteTransaction {
+            Self::SqliteWrite {
                 transaction,
                 file,
                 durability,
-                turn,
             } => {
                 file.check()?;
                 transaction.commit().await?;
-                if let Some(mut turn) = turn {
-                    turn.undone = false;
-                    turn.folding.committed();
-                }
                 let waits = durability == Durability::Durable;
                 return Ok(PendingWrite(waits.then(|| file.sync())));
             }
             Self::PostgresTransaction(transaction) => answered(transaction.commit()).await?,
+            Self::SqliteSnapshot(transaction) => transaction.commit().await?,
             Self::SqliteRead(_) | Self::PostgresRead(_) => {}
         }
         Ok(PendingWrite(None))

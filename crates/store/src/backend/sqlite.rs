@@ -20,19 +20,20 @@ use std::{
 };
 
 use sqlx::{
-    Connection as _, Row as _, Sqlite, SqlitePool, Transaction,
+    Row as _, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{
-    connection::{self, Connection, Durability, PendingWrite, Turn},
+    connection::{self, Connection, Durability, PendingWrite},
     file::{self, DatabaseFile},
     folding::Folding,
     network_disk::DiskKind,
     other_writers::OtherWriters,
     schema::{self, SchemaVersion},
     statement::{database_time, values},
+    turn::{Turn, WriteTransaction},
 };
 use crate::StoreError;
 
@@ -95,7 +96,6 @@ pub(crate) struct SqliteDatabase(Arc<Inner>);
 struct Inner {
     file: Arc<DatabaseFile>,
     reader: SqlitePool,
-    writer: SqlitePool,
     turn: Arc<Mutex<Turn>>,
     folding: Arc<Folding>,
     others: OtherWriters,
@@ -124,18 +124,20 @@ impl SqliteDatabase {
             .journal_mode(SqliteJournalMode::Wal)
             .busy_timeout(BUSY_TIMEOUT)
             .foreign_keys(true);
-        let writer = options
+        let writing = options
             .clone()
             .pragma("cache_size", WRITER_CACHE)
             .pragma("wal_autocheckpoint", LONGEST_LOG)
             // What a statement would need to undo itself goes to a temporary file otherwise.
             .pragma("temp_store", "MEMORY")
+            .synchronous(SqliteSynchronous::Normal)
             // Whoever writes waits by itself, and says that it does.
             .busy_timeout(Duration::ZERO);
-        let writer = pool(1).connect_lazy_with(writer.synchronous(SqliteSynchronous::Normal));
-        prepare(&writer)
-            .await
-            .map_err(|error| connection::open_error(path.display().to_string(), error))?;
+        let writer = pool(1).connect_lazy_with(writing.clone());
+        let prepared = prepare(&writer).await;
+        prepared.map_err(|error| connection::open_error(path.display().to_string(), error))?;
+        let writer = writer.acquire().await;
+        let writer = writer.map_err(|error| open_error(error.into()))?.detach();
         let file = DatabaseFile::identify(path).map_err(|error| open_error(error.into()))?;
         let file = Arc::new(file);
         let beside = options.clone().synchronous(SqliteSynchronous::Normal);
@@ -146,11 +148,7 @@ impl SqliteDatabase {
         Ok(Self(Arc::new(Inner {
             file,
             reader,
-            writer,
-            turn: Arc::new(Mutex::new(Turn {
-                undone: false,
-                folding: Arc::clone(&folding),
-            })),
+            turn: Arc::new(Mutex::new(Turn::of(writer, writing, Arc::clone(&folding)))),
             folding,
             others,
         })))
@@ -159,10 +157,10 @@ impl SqliteDatabase {
     /// Lets the file grow no further than to so many pages.
     #[cfg(feature = "private-cluster")]
     pub(crate) async fn limit_pages(&self, pages: u32) -> Result<(), StoreError> {
-        let _turn = self.0.turn.lock().await;
+        let mut turn = self.0.turn.lock().await;
         let limit = format!("PRAGMA max_page_count = {pages}");
         sqlx::query(sqlx::AssertSqlSafe(limit))
-            .execute(&self.0.writer)
+            .execute(turn.connection().await?)
             .await?;
         Ok(())
     }
@@ -192,7 +190,7 @@ impl SqliteDatabase {
     pub(crate) async fn close(&self) {
         self.0.folding.close().await;
         self.0.reader.close().await;
-        self.0.writer.close().await;
+        self.0.turn.lock().await.close().await;
     }
 
     /// Whether the path still names the file that was opened.
@@ -208,23 +206,16 @@ impl SqliteDatabase {
     /// A transaction that reads one state of everything.
     pub(crate) async fn snapshot(&self) -> Result<Connection, StoreError> {
         self.check_file()?;
-        Ok(Connection::SqliteTransaction {
-            transaction: self.0.reader.begin().await?,
-            file: Arc::clone(&self.0.file),
-            durability: Durability::Relaxed,
-            turn: None,
-        })
+        Ok(Connection::SqliteSnapshot(self.0.reader.begin().await?))
     }
 
-    /// The turn to write: the connection for it works, and the log is whole.
+    /// The turn to write: the log is whole.
     async fn turn(&self) -> Result<OwnedMutexGuard<Turn>, StoreError> {
         let mut turn = Arc::clone(&self.0.turn).lock_owned().await;
         self.check_file()?;
-        if std::mem::replace(&mut turn.undone, true) {
-            self.drop_broken_writer().await?;
-        }
         if self.0.file.lacks_pages() {
             self.fold(
+                &mut turn,
                 "a sync of its log failed, and the log cannot be folded while another reads it",
             )
             .await?;
@@ -234,26 +225,24 @@ impl SqliteDatabase {
 
     pub(crate) async fn write(&self, durability: Durability) -> Result<Connection, StoreError> {
         let turn = self.turn().await?;
-        Ok(Connection::SqliteTransaction {
-            transaction: self.begin().await?,
+        Ok(Connection::SqliteWrite {
+            transaction: self.begin(turn).await?,
             file: Arc::clone(&self.0.file),
             durability,
-            turn: Some(turn),
         })
     }
 
-    /// Takes the write lock. IMMEDIATE takes it at once: a transaction that began by reading could not be upgraded after another
-    /// process wrote, and would fail without waiting.
-    async fn begin(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
+    async fn begin(&self, turn: OwnedMutexGuard<Turn>) -> Result<WriteTransaction, sqlx::Error> {
         self.0.others.let_go_first().await;
         let begun = Instant::now();
         let mut waiting = self.0.others.wait();
+        let mut transaction = WriteTransaction::of(turn);
         loop {
-            match self.0.writer.begin_with("BEGIN IMMEDIATE").await {
+            match transaction.begin().await {
                 Err(error) if is_busy(&error) && begun.elapsed() < BUSY_TIMEOUT => {
                     waiting.pause().await;
                 }
-                ended => return ended,
+                begun => return begun.map(|()| transaction),
             }
         }
     }
@@ -262,12 +251,12 @@ impl SqliteDatabase {
     /// and what follows stands behind no hole. Nothing is written before that is done. Other processes on the file are not
     /// told of the failure; the log is whole for them too once it is folded. Where another reads it for long, it fails in
     /// these words.
-    async fn fold(&self, blocked: &'static str) -> Result<(), StoreError> {
+    async fn fold(&self, turn: &mut Turn, blocked: &'static str) -> Result<(), StoreError> {
         let begun = Instant::now();
         let mut waiting = self.0.others.wait();
         loop {
             let folded = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
-                .fetch_one(&self.0.writer)
+                .fetch_one(turn.connection().await?)
                 .await?;
             if folded.try_get::<i64, _>("busy")? == 0 {
                 break;
@@ -286,18 +275,6 @@ impl SqliteDatabase {
     #[cfg(feature = "private-cluster")]
     pub(crate) fn fail_syncs(&self, count: u32) {
         self.0.file.fail_syncs(count);
-    }
-
-    /// Closes the connection that writes if it takes itself to be in a transaction that is over: where the disk is full,
-    /// SQLite may have undone one by itself, and the library, which is refused to undo it once more, begins no other then.
-    async fn drop_broken_writer(&self) -> Result<(), StoreError> {
-        let mut connection = self.0.writer.acquire().await?;
-        // The undoing is on its way to the connection's thread before this.
-        connection.ping().await?;
-        if connection.is_in_transaction() {
-            connection.close().await?;
-        }
-        Ok(())
     }
 
     /// Takes the lock of the leader and a new epoch, unless another process or another caller holds the lock and its lease

@@ -6,7 +6,7 @@ use sqlx::AssertSqlSafe;
 use super::{
     answer::answered,
     bound::Bound,
-    connection::Connection,
+    connection::{Connection, Raw},
     row::Row,
     statement::{Kind, Value, values},
 };
@@ -73,21 +73,13 @@ impl Table {
         to: &mut Connection,
     ) -> Result<(), StoreError> {
         let query = AssertSqlSafe(self.selection());
-        match from {
-            Connection::SqliteRead(from) => {
-                let rows = sqlx::query(query).fetch(&mut **from);
+        match from.raw()? {
+            Raw::Sqlite(from) => {
+                let rows = sqlx::query(query).fetch(from);
                 self.pour(rows.map_ok(Row::Sqlite), to).await
             }
-            Connection::SqliteTransaction { transaction, .. } => {
-                let rows = sqlx::query(query).fetch(&mut **transaction);
-                self.pour(rows.map_ok(Row::Sqlite), to).await
-            }
-            Connection::PostgresRead(from) => {
-                let rows = sqlx::query(query).fetch(&mut **from);
-                self.pour(rows.map_ok(Row::Postgres), to).await
-            }
-            Connection::PostgresTransaction(transaction) => {
-                let rows = sqlx::query(query).fetch(&mut **transaction);
+            Raw::Postgres(from) => {
+                let rows = sqlx::query(query).fetch(from);
                 self.pour(rows.map_ok(Row::Postgres), to).await
             }
         }
@@ -161,7 +153,7 @@ impl Table {
 
 /// Lets PostgreSQL number rows after those that were copied. SQLite does so by itself.
 pub(crate) async fn number_on(connection: &mut Connection) -> Result<(), StoreError> {
-    if let Connection::SqliteRead(_) | Connection::SqliteTransaction { .. } = connection {
+    if connection.is_sqlite() {
         return Ok(());
     }
     for row in connection.rows(NUMBERED, values![]).await? {

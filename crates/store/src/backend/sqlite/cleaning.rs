@@ -13,12 +13,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use super::{SqliteDatabase, is_busy};
 use crate::{
     StoreError,
-    backend::{Connection, other_writers::Waiting},
+    backend::{
+        connection::{Connection, Raw},
+        other_writers::Waiting,
+    },
 };
 
 /// How long it waits for the writes of other processes, which may be cleaning the same file.
@@ -35,9 +38,9 @@ impl Connection {
     /// Notes that this transaction replaces plaintext, of which SQLite leaves something in the file until it is cleaned.
     /// PostgreSQL cleans its files by itself, in its own time.
     pub(crate) async fn note_replaced_plaintext(&mut self) -> Result<(), StoreError> {
-        if let Self::SqliteTransaction { transaction, .. } = self {
-            let before = noted(transaction).await?.max(UNKNOWN);
-            note(transaction, before.saturating_add(1)).await?;
+        if let Raw::Sqlite(connection) = self.raw()? {
+            let before = noted(connection).await?.max(UNKNOWN);
+            note(connection, before.saturating_add(1)).await?;
         }
         Ok(())
     }
@@ -75,30 +78,28 @@ impl SqliteDatabase {
             return Ok(());
         }
         drop(reader);
-        let _turn = self.turn().await?;
-        let mut transaction = self.begin().await?;
-        note(&mut transaction, UNKNOWN).await?;
+        let mut transaction = self.begin(self.turn().await?).await?;
+        note(transaction.connection()?, UNKNOWN).await?;
         Ok(transaction.commit().await?)
     }
 
     async fn clean_now(&self) -> Result<(), StoreError> {
-        let _turn = self.turn().await?;
-        let replaced = self.write_anew().await?;
-        self.fold("the plaintext of secrets that are sealed cannot be removed from its log while another reads it")
+        let mut turn = self.turn().await?;
+        let replaced = self.write_anew(turn.options()).await?;
+        self.fold(&mut turn, "the plaintext of secrets that are sealed cannot be removed from its log while another reads it")
             .await?;
-        let mut transaction = self.begin().await?;
+        let mut transaction = self.begin(turn).await?;
         // Another process may have replaced more since.
-        if noted(&mut transaction).await? == replaced {
-            note(&mut transaction, CLEAN).await?;
+        if noted(transaction.connection()?).await? == replaced {
+            note(transaction.connection()?, CLEAN).await?;
         }
         Ok(transaction.commit().await?)
     }
 
     /// Returns what was noted before.
-    async fn write_anew(&self) -> Result<i32, StoreError> {
-        let options = (*self.0.writer.connect_options()).clone();
+    async fn write_anew(&self, options: &SqliteConnectOptions) -> Result<i32, StoreError> {
         // A copy of the whole file is no matter for the memory in which a writer keeps what is temporary.
-        let options = options.pragma("temp_store", "FILE");
+        let options = options.clone().pragma("temp_store", "FILE");
         let mut connection = SqliteConnection::connect_with(&options).await?;
         let folder = self.0.file.path().parent().and_then(Path::to_str);
         let waiting = self.0.others.wait();
