@@ -9,7 +9,7 @@ use super::{
     answer::answered,
     connection::{Connection, Raw},
     row::Row,
-    statement::{Kind, PostgresQuery, SqliteQuery, Value},
+    statement::{Kind, PostgresQuery, SqliteQuery, Value, with_values},
 };
 use crate::StoreError;
 
@@ -133,11 +133,7 @@ impl Bound<'_> {
         let missing = (rows - given.len()) * width;
         let values = given.into_iter().flatten();
         let padded = values.chain(std::iter::repeat_n(Value::Integer(None), missing));
-        padded.fold(query, |query, value| match value {
-            Value::Integer(value) => query.bind(value),
-            Value::Text(value) => query.bind(value),
-            Value::Bytes(value) => query.bind(value),
-        })
+        with_values(query, padded)
     }
 
     /// A column is one array.

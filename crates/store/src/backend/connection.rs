@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, ErrorKind},
+    mem,
     sync::Arc,
 };
 
@@ -15,7 +16,7 @@ use super::{
     answer::answered,
     file::DatabaseFile,
     row::Row,
-    statement::{Sql, Value, postgres_query, sqlite_query},
+    statement::{MOST_AT_ONCE, Sql, Value, postgres_query, sqlite_queries, sqlite_query},
     turn::WriteTransaction,
 };
 use crate::StoreError;
@@ -84,6 +85,34 @@ impl Connection {
                 answered(done).await?.rows_affected()
             }
         })
+    }
+
+    /// Runs a statement with each of these parameters, and counts the rows that all of them changed. SQLite's thread is given
+    /// several at once: of a short statement the way there and back takes a good part of the time.
+    pub(crate) async fn execute_each(
+        &mut self,
+        sql: impl Into<Sql>,
+        mut each: Vec<Vec<Value>>,
+    ) -> Result<u64, StoreError> {
+        let sql = sql.into();
+        let mut changed = 0_u64;
+        match self.raw()? {
+            Raw::Sqlite(connection) => {
+                while !each.is_empty() {
+                    let rest = each.split_off(each.len().min(MOST_AT_ONCE));
+                    let queries = sqlite_queries(sql, mem::replace(&mut each, rest));
+                    let done = queries.execute(&mut *connection).await?;
+                    changed = changed.saturating_add(done.rows_affected());
+                }
+            }
+            Raw::Postgres(connection) => {
+                for values in each {
+                    let done = postgres_query(sql, values).execute(&mut *connection);
+                    changed = changed.saturating_add(answered(done).await?.rows_affected());
+                }
+            }
+        }
+        Ok(changed)
     }
 
     /// Runs a statement that was put together of names of the schema, and counts the rows that it changed.

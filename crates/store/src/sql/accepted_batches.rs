@@ -64,21 +64,26 @@ impl AcceptedBatches {
         &self,
         write: &mut Connection,
     ) -> Result<Option<Vec<((i64, i64), i64)>>, StoreError> {
-        let mut accepted = Vec::new();
-        for batch in &self.0 {
+        let each = self.0.iter().map(|batch| {
             let SequenceRange {
                 webhook,
                 first,
                 last,
             } = batch.range;
-            let values = values![webhook, first, last, batch.ended];
-            let changed = write.execute(ACCEPT, values).await?;
-            if changed != u64::try_from(batch.places.len()).unwrap_or(u64::MAX) {
-                return Ok(None);
-            }
-            accepted.extend((first..=last).map(|sequence| ((webhook, sequence), 1)));
+            values![webhook, first, last, batch.ended]
+        });
+        let changed = write.execute_each(ACCEPT, each.collect()).await?;
+        // None of them changes more than it has, so all of them together have changed all only if each has.
+        let all: usize = self.0.iter().map(|batch| batch.places.len()).sum();
+        if changed != u64::try_from(all).unwrap_or(u64::MAX) {
+            return Ok(None);
         }
-        Ok(Some(accepted))
+        let ranges = self.0.iter().map(|batch| batch.range);
+        let deliveries = ranges.flat_map(|range| {
+            let sequences = range.first..=range.last;
+            sequences.map(move |sequence| ((range.webhook, sequence), 1))
+        });
+        Ok(Some(deliveries.collect()))
     }
 }
 

@@ -402,26 +402,24 @@ impl Selected {
         write: &mut Connection,
         request: &LeaseRequest,
     ) -> Result<(), StoreError> {
-        let mut keys = Vec::new();
+        let (mut ranges, mut keys) = (Vec::new(), Vec::new());
         for range in &self.due {
             let SequenceRange {
                 webhook,
                 first,
                 last,
             } = *range;
+            let (token, until) = (request.token.0, request.until);
             if range.is_worth_a_statement() {
-                let leased = "UPDATE deliveries SET lease_token = $4, due_at = $5
-                              WHERE webhook = $1 AND sequence BETWEEN $2 AND $3";
-                let values = values![webhook, first, last, request.token.0, request.until];
-                write.execute(leased, values).await?;
+                ranges.push(values![webhook, first, last, token, until]);
             } else {
                 let sequences = first..=last;
-                keys.extend(
-                    sequences
-                        .map(|sequence| values![webhook, sequence, request.token.0, request.until]),
-                );
+                keys.extend(sequences.map(|sequence| values![webhook, sequence, token, until]));
             }
         }
+        let leased = "UPDATE deliveries SET lease_token = $4, due_at = $5
+                      WHERE webhook = $1 AND sequence BETWEEN $2 AND $3";
+        write.execute_each(leased, ranges).await?;
         write
             .execute_over(
                 bound_rows!(
