@@ -14,7 +14,7 @@ use super::folding::Folding;
 #[derive(Debug)]
 pub(super) struct Turn {
     options: SqliteConnectOptions,
-    /// None until it is needed, and where it is not known what it is in the middle of.
+    /// None where it was not known what it was in the middle of; another is opened when it is needed.
     connection: Option<SqliteConnection>,
     is_closed: bool,
     /// Is told of each transaction that was committed.
