@@ -348,12 +348,9 @@ impl Selected {
         if !range.has(load.deliveries) || load.bytes > left.bytes {
             return Ok(None);
         }
-        self.keys.extend((first..=last).map(|sequence| LeasedKey {
-            webhook,
-            sequence,
-            head: sequence,
-            turn: None,
-        }));
+        let sequences = first..=last;
+        let keys = sequences.map(|sequence| LeasedKey::head(webhook, sequence));
+        self.keys.extend(keys);
         self.due.push(range);
         Ok(Some(load))
     }
@@ -377,12 +374,7 @@ impl Selected {
             }
             took = with_it;
             sequences.push(sequence);
-            self.keys.push(LeasedKey {
-                webhook,
-                sequence,
-                head: sequence,
-                turn: None,
-            });
+            self.keys.push(LeasedKey::head(webhook, sequence));
             if let Some(lane) = row.optional_text("lane")? {
                 lanes.push(LaneHead {
                     lane,

@@ -21,6 +21,18 @@ pub(super) struct LeasedKey {
     pub(super) turn: Option<Timestamp>,
 }
 
+impl LeasedKey {
+    /// One that is the first of its batch, and may be attempted at once.
+    pub(super) const fn head(webhook: i64, sequence: i64) -> Self {
+        Self {
+            webhook,
+            sequence,
+            head: sequence,
+            turn: None,
+        }
+    }
+}
+
 /// The deliveries that were leased, whole, webhook by webhook in this order. Of each webhook it is said whether its deliveries are
 /// probes.
 pub(super) async fn load(
