@@ -1,6 +1,6 @@
 //! Messages per second in batches to one receiver that is 50 ms away.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use sluice_store::{Batch, Commitment, Store};
 use sluice_testkit::{
@@ -10,7 +10,7 @@ use sluice_testkit::{
 use sluice_webhook_client::{Client, Reach};
 
 use super::{
-    deliveries::{DEADLINE, deliver, median},
+    deliveries::{DEADLINE, Owed, deliver, median},
     queue::Queue,
     receiver::{Keeping, Manners, Receivers},
 };
@@ -53,8 +53,8 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     let mut rates = Vec::new();
     for round in 0..=ROUNDS {
         queue.owe(MESSAGES).await?;
-        let (owed, stored) = ((&receivers, MESSAGES), Arc::default());
-        let took = deliver(&queue.store, owed, &client, stored, async { Ok(()) }).await?;
+        let (to, owed) = ((&receivers, MESSAGES), Owed::default());
+        let took = deliver(&queue.store, to, &client, owed, async { Ok(()) }).await?;
         if round > 0 {
             rates.push(rate(took));
         }

@@ -207,11 +207,24 @@ async fn drain(
     client: &Client,
 ) -> anyhow::Result<Duration> {
     queue.owe(MESSAGES).await?;
-    let (store, stored) = (queue.store.clone(), Arc::default());
-    deliver(&store, (receivers, MESSAGES), client, stored, async {
-        Ok(())
-    })
-    .await
+    let (store, owed) = (queue.store.clone(), Owed::default());
+    let storing = async { Ok(()) };
+    deliver(&store, (receivers, MESSAGES), client, owed, storing).await
+}
+
+/// How a dispatcher is told of what is stored.
+pub(super) struct Owed {
+    pub(super) to_lease: Arc<ToLease>,
+    pub(super) submissions: Submissions,
+}
+
+impl Default for Owed {
+    fn default() -> Self {
+        Self {
+            to_lease: Arc::default(),
+            submissions: Submissions::new(DEADLINE),
+        }
+    }
 }
 
 /// Delivers so many messages, of which some are stored only by `storing`, until everything is recorded; says how long it
@@ -220,7 +233,7 @@ pub(super) async fn deliver(
     store: &Store,
     (receivers, messages): (&Receivers, u64),
     client: &Client,
-    stored: Arc<ToLease>,
+    owed: Owed,
     storing: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<Duration> {
     let expected = receivers.count() + messages;
@@ -229,14 +242,14 @@ pub(super) async fn deliver(
         client: client.clone(),
         schedule: retry::SCHEDULE.into(),
         most_pulled: sluice_store::MOST_PULLED,
-        to_lease: stored,
+        to_lease: owed.to_lease,
         metrics: Metrics::default(),
         traces: MessageTraces::default(),
         clock: Clock::system(),
     };
     let shutdown = CancellationToken::new();
     let begun = Instant::now();
-    let running = tokio::spawn(dispatcher.run(Submissions::new(DEADLINE), shutdown.clone()));
+    let running = tokio::spawn(dispatcher.run(owed.submissions, shutdown.clone()));
     storing.await?;
     receivers.until(expected).await?;
     // It records what is left before it ends.

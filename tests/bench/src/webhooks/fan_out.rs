@@ -8,13 +8,12 @@ use std::{
 };
 
 use sluice_geyser::AccountUpdate;
-use sluice_indexer::to_lease::ToLease;
 use sluice_store::{Batch, BodyTemplate, Commitment, Filters, NewMessage, Store};
 use sluice_testkit::figure::{Figure, Limit};
 use sluice_webhook_client::{Client, Reach};
 
 use super::{
-    deliveries::{DEADLINE, deliver, median},
+    deliveries::{DEADLINE, Owed, deliver, median},
     queue::{Queue, pool_write},
     receiver::{Keeping, Receivers},
 };
@@ -65,9 +64,10 @@ const ROUNDS: usize = 3;
 /// # Errors
 /// When something does not start or does not answer.
 pub async fn figures() -> anyhow::Result<Vec<Figure>> {
-    let formerly = measure(None, with_own_body).await?;
-    let alone = measure(None, as_it_is).await?;
-    let batched = measure(Some(Batch::default()), as_it_is).await?;
+    let formerly = measure(None, usize::MAX, with_own_body).await?;
+    let alone = measure(None, usize::MAX, as_it_is).await?;
+    let batched = measure(Some(Batch::default()), usize::MAX, as_it_is).await?;
+    let in_pieces = measure(Some(Batch::default()), PIECE, as_it_is).await?;
     let rate = |figure, rate: f64| Figure::new(figure, rate.round(), "messages/s", Limit::None);
     let against = |figure, ratio, limit| Figure::new(figure, ratio, "times", limit);
     let usual = stored(POOLS_WRITTEN).await?;
@@ -80,6 +80,7 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
             batched / formerly,
             Limit::AtLeast(3.0),
         ),
+        rate("the same in batches, each slot stored in pieces", in_pieces),
         rate("one program to 100 webhooks, stored", usual.once),
         against(
             "the same, against a body stored for each webhook",
@@ -172,9 +173,11 @@ fn with_own_body(message: NewMessage) -> NewMessage {
     }
 }
 
-/// Messages per second, from the storing of the first until the last is recorded.
+/// Messages per second, from the storing of the first until the last is recorded. Those of a slot are stored in pieces of so many, each
+/// of them on the disk before the next is written.
 async fn measure(
     batch: Option<Batch>,
+    piece: usize,
     adjust: impl Fn(NewMessage) -> NewMessage,
 ) -> anyhow::Result<f64> {
     let folder = tempfile::tempdir()?;
@@ -188,7 +191,10 @@ async fn measure(
     let client = Client::new(DEADLINE, Reach::PublicAndLoopback)?;
     let mut rates = Vec::new();
     for round in 0..=ROUNDS {
-        let took = take_round(&mut queue, &adjust, (&receivers, &client)).await?;
+        let slots = (0..SLOTS).map(|_| queue.messages(0, EVENTS).into_iter());
+        let slots = slots.map(|messages| messages.map(&adjust).collect());
+        let slots = slots.collect();
+        let took = take_round(&queue, slots, piece, (&receivers, &client)).await?;
         if round > 0 {
             rates.push(rate(took));
         }
@@ -220,21 +226,22 @@ fn rate(took: Duration) -> f64 {
     MESSAGES as f64 / took.as_secs_f64()
 }
 
-/// Stores the messages of some slots while they are delivered, until everything is recorded; says how long it took.
+/// Stores the messages of some slots, leased to the dispatcher as far as the indexer does, while they are delivered, until everything is
+/// recorded; says how long it took.
 async fn take_round(
-    queue: &mut Queue,
-    adjust: impl Fn(NewMessage) -> NewMessage,
+    queue: &Queue,
+    slots: Vec<Vec<NewMessage>>,
+    piece: usize,
     (receivers, client): (&Receivers, &Client),
 ) -> anyhow::Result<Duration> {
-    let (store, stored) = (queue.store.clone(), Arc::<ToLease>::default());
-    let inserted = Arc::clone(&stored);
+    let owed = Owed::default();
+    let (to_lease, dispatcher) = (Arc::clone(&owed.to_lease), owed.submissions.capacity());
     let storing = async {
-        for _ in 0..SLOTS {
-            let messages = queue.messages(0, EVENTS).into_iter();
-            let messages: Vec<_> = messages.map(&adjust).collect();
-            stored.tell(&queue.store(&messages).await?);
+        for piece in slots.iter().flat_map(|messages| messages.chunks(piece)) {
+            let (_, unleased) = queue.submit(piece, &dispatcher).await?;
+            to_lease.tell(&unleased);
         }
         Ok(())
     };
-    deliver(&store, (receivers, MESSAGES), client, inserted, storing).await
+    deliver(&queue.store, (receivers, MESSAGES), client, owed, storing).await
 }

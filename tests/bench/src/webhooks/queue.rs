@@ -147,13 +147,18 @@ impl Queue {
         Ok(())
     }
 
-    /// Stores these messages of the current slot, and returns the webhooks for which the dispatcher must look.
+    /// The slot of these messages; the current one where there are none.
+    fn slot_of(&self, messages: &[NewMessage]) -> u64 {
+        messages.last().map_or(self.slot, |last| last.slot)
+    }
+
+    /// Stores these messages of one slot, and returns the webhooks for which the dispatcher must look.
     ///
     /// # Errors
     /// A failure of the database, or messages that were known.
     pub async fn store(&self, messages: &[NewMessage]) -> anyhow::Result<WebhookSet> {
         let now = Timestamp::from(Clock::system().now());
-        let commit = Commit::slot(Commitment::Confirmed, self.slot, messages, now);
+        let commit = Commit::slot(Commitment::Confirmed, self.slot_of(messages), messages, now);
         let committed = self.store.commit(&commit).await?;
         anyhow::ensure!(
             usize::try_from(committed.inserted())? == messages.len(),
@@ -164,7 +169,7 @@ impl Queue {
         Ok(committed.unleased)
     }
 
-    /// Stores these messages of the current slot as the indexer does: leased to its own dispatcher, as far as that has room. Returns
+    /// Stores these messages of one slot as the indexer does: leased to its own dispatcher, as far as that has room. Returns
     /// when they were on the disk, and the webhooks of those that are not submitted.
     ///
     /// # Errors
@@ -175,7 +180,7 @@ impl Queue {
         dispatcher: &DispatchCapacity,
     ) -> anyhow::Result<(Instant, WebhookSet)> {
         let now = Timestamp::from(Clock::system().now());
-        let commit = Commit::slot(Commitment::Confirmed, self.slot, messages, now);
+        let commit = Commit::slot(Commitment::Confirmed, self.slot_of(messages), messages, now);
         let bytes = messages.iter().map(|message| message.body.len_at_most());
         let reservation = dispatcher.reserve(messages.len(), bytes.sum(), now);
         let request = reservation.as_ref().map(Reservation::lease_request);
