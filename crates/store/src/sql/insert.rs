@@ -20,10 +20,10 @@ use crate::{
     backend::{Connection, Value, bound_rows, json_rows, over_rows, signed, unsigned, values},
 };
 
-/// Messages written by one statement: enough that the statement costs little per message.
-const CHUNK: usize = 256;
+/// Messages that are put in order and written together: the more, the more of them lie side by side in the tables.
+const CHUNK: usize = 8_192;
 
-/// Bytes of bodies written by one statement, of more than one message. Of those whose end is shared the beginning counts.
+/// Bytes of bodies written together, of more than one message. Of those whose end is shared the beginning counts.
 const CHUNK_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Whether messages are expected to be stored already.
@@ -51,15 +51,17 @@ struct Numbering {
     next: u64,
     order: DeliveryOrder,
     batch: Option<Batch>,
+    /// How many messages it has already.
+    before: u64,
     /// How many of the messages are for it.
     given: u32,
 }
 
 impl Numbering {
-    /// How long a message waits for others of its batch: not at all where these messages fill it.
+    /// How long a message waits for others of its batch: not at all where these messages fill one.
     fn wait(&self) -> Duration {
         self.batch
-            .filter(|batch| self.given < batch.max_messages)
+            .filter(|batch| !batch.is_filled(self.before, self.given))
             .map_or(Duration::ZERO, |batch| batch.max_wait)
     }
 }
@@ -77,6 +79,13 @@ struct SequenceRow {
 
 /// The values of a row.
 type Values = Vec<Value>;
+
+/// The rows of a message.
+struct Rows {
+    webhook: i64,
+    message: Values,
+    delivery: Values,
+}
 
 /// Messages on their way into the tables.
 struct Insertion<'a, 'r> {
@@ -131,14 +140,8 @@ pub(super) async fn insert_messages(
         counts: BTreeMap::new(),
         bytes: 0,
     };
-    for chunk in pieces {
-        let (mut messages, mut deliveries) = (Vec::new(), Vec::new());
-        for message in chunk {
-            if let Some((message, delivery)) = insertion.rows(message)? {
-                messages.push(message);
-                deliveries.push(delivery);
-            }
-        }
+    for piece in pieces {
+        let (messages, deliveries) = insertion.rows_of(piece)?;
         if !insert_rows(write, messages, deliveries).await? {
             return Ok(None);
         }
@@ -147,8 +150,20 @@ pub(super) async fn insert_messages(
 }
 
 impl Insertion<'_, '_> {
+    /// The rows of a piece, of messages and of their deliveries.
+    fn rows_of(&mut self, piece: &[&NewMessage]) -> Result<(Vec<Values>, Vec<Values>), StoreError> {
+        let mut rows = Vec::with_capacity(piece.len());
+        for message in piece {
+            rows.extend(self.rows(message)?);
+        }
+        // As events come, each row of a slot that is hot for many webhooks would go to another page of the tables.
+        rows.sort_by_key(|row| row.webhook);
+        let rows = rows.into_iter().map(|row| (row.message, row.delivery));
+        Ok(rows.unzip())
+    }
+
     /// The rows of a message and of its delivery; `None` when its webhook is gone.
-    fn rows(&mut self, message: &NewMessage) -> Result<Option<(Values, Values)>, StoreError> {
+    fn rows(&mut self, message: &NewMessage) -> Result<Option<Rows>, StoreError> {
         let Some(webhook) = self.numbering.get_mut(message.webhook.as_str()) else {
             return Ok(None);
         };
@@ -212,7 +227,11 @@ impl Insertion<'_, '_> {
             shared,
             shared_bytes,
         ];
-        Ok(Some((message, delivery)))
+        Ok(Some(Rows {
+            webhook: ordinal,
+            message,
+            delivery,
+        }))
     }
 
     async fn finish(self, write: &mut Connection) -> Result<Inserted, StoreError> {
@@ -290,9 +309,11 @@ async fn numbering<'a>(
     for row in &found {
         let id = row.text("id")?;
         if let Some(name) = names.get(id.as_str()) {
+            let next = unsigned(row.integer("next")?, "sequences.next")?;
             let webhook = Numbering {
                 ordinal: row.integer("ordinal")?,
-                next: unsigned(row.integer("next")?, "sequences.next")?,
+                next,
+                before: next.saturating_sub(1),
                 order: rows::order(row)?,
                 batch: rows::batch(row)?,
                 given: 0,

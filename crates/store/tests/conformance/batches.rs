@@ -12,6 +12,7 @@ use crate::{fixture::*, on_both};
 on_both!(
     a_message_waits_for_others_and_takes_along_what_came_meanwhile,
     messages_that_fill_a_batch_do_not_wait,
+    messages_that_fill_a_batch_by_and_by_do_not_wait,
     what_is_due_is_leased_once_whether_its_numbers_follow_one_another_or_not,
     the_bodies_of_a_batch_are_no_longer_than_its_owner_allows_but_for_one_alone,
     a_lane_is_leased_in_order_and_none_overtakes_a_refused_batch,
@@ -94,6 +95,17 @@ async fn messages_that_fill_a_batch_do_not_wait(fixture: &Fixture) {
     let id = batched(store, DeliveryOrder::None).await;
     store_messages(store, &numbered(&id, 1..=4)).await;
     assert_eq!(sequences(&lease(store, NOW).await), [1, 2, 3, 4]);
+}
+
+async fn messages_that_fill_a_batch_by_and_by_do_not_wait(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = batched(store, DeliveryOrder::None).await;
+    for number in 1..=3 {
+        store_messages(store, &numbered(&id, number..=number)).await;
+        assert!(lease(store, NOW).await.is_empty(), "it waits for others");
+    }
+    store_messages(store, &numbered(&id, 4..=5)).await;
+    assert_eq!(sequences(&lease(store, NOW).await), [1, 2, 3, 4, 5]);
 }
 
 async fn what_is_due_is_leased_once_whether_its_numbers_follow_one_another_or_not(
