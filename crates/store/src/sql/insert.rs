@@ -26,6 +26,9 @@ const CHUNK: usize = 8_192;
 /// Bytes of bodies written together, of more than one message. Of those whose end is shared the beginning counts.
 const CHUNK_BYTES: u64 = 4 * 1024 * 1024;
 
+/// Ids looked up by one statement: enough that the statement costs little for each.
+const IDS: usize = 256;
+
 /// Whether messages are expected to be stored already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
@@ -254,7 +257,7 @@ impl Insertion<'_, '_> {
     }
 }
 
-/// The messages in pieces of one statement each.
+/// The messages in pieces that are written together.
 fn chunks<'a, 'm>(
     messages: &'a [&'m NewMessage],
     shared: &SharedBodies,
@@ -335,7 +338,7 @@ async fn fresh<'a>(
     messages: &'a [NewMessage],
 ) -> Result<Vec<&'a NewMessage>, StoreError> {
     let mut seen = HashSet::new();
-    for chunk in messages.chunks(CHUNK) {
+    for chunk in messages.chunks(IDS) {
         let ids: Vec<_> = chunk
             .iter()
             .map(|message| Id {

@@ -147,26 +147,26 @@ impl Queue {
         Ok(())
     }
 
-    /// The slot of these messages; the current one where there are none.
-    fn slot_of(&self, messages: &[NewMessage]) -> u64 {
-        messages.last().map_or(self.slot, |last| last.slot)
+    /// What stores these messages of one slot, the current one where there are none.
+    fn commit<'m>(&self, messages: &'m [NewMessage]) -> Commit<'m> {
+        let slot = messages.last().map_or(self.slot, |last| last.slot);
+        let now = Timestamp::from(Clock::system().now());
+        Commit::slot(Commitment::Confirmed, slot, messages, now)
     }
 
-    /// Stores these messages of one slot, and returns the webhooks for which the dispatcher must look.
+    /// Stores these messages of one slot.
     ///
     /// # Errors
     /// A failure of the database, or messages that were known.
-    pub async fn store(&self, messages: &[NewMessage]) -> anyhow::Result<WebhookSet> {
-        let now = Timestamp::from(Clock::system().now());
-        let commit = Commit::slot(Commitment::Confirmed, self.slot_of(messages), messages, now);
-        let committed = self.store.commit(&commit).await?;
+    pub async fn store(&self, messages: &[NewMessage]) -> anyhow::Result<()> {
+        let committed = self.store.commit(&self.commit(messages)).await?;
         anyhow::ensure!(
             usize::try_from(committed.inserted())? == messages.len(),
             "{} of {} messages were new",
             committed.inserted(),
             messages.len()
         );
-        Ok(committed.unleased)
+        Ok(())
     }
 
     /// Stores these messages of one slot as the indexer does: leased to its own dispatcher, as far as that has room. Returns
@@ -179,10 +179,9 @@ impl Queue {
         messages: &[NewMessage],
         dispatcher: &DispatchCapacity,
     ) -> anyhow::Result<(Instant, WebhookSet)> {
-        let now = Timestamp::from(Clock::system().now());
-        let commit = Commit::slot(Commitment::Confirmed, self.slot_of(messages), messages, now);
+        let commit = self.commit(messages);
         let bytes = messages.iter().map(|message| message.body.len_at_most());
-        let reservation = dispatcher.reserve(messages.len(), bytes.sum(), now);
+        let reservation = dispatcher.reserve(messages.len(), bytes.sum(), commit.now);
         let request = reservation.as_ref().map(Reservation::lease_request);
         let pending = self.store.commit_pending(&commit, request).await?;
         let (committed, leased) = pending.durable().await?;
