@@ -73,7 +73,8 @@ impl Standstill {
         }
     }
 
-    /// The newest slot that has come is this one. While no newer one comes time does not count: another fault is told of then.
+    /// The newest slot that has come is this one, which may be stored already. While no newer one comes time does not count:
+    /// another fault is told of then.
     pub(super) fn came(&mut self, slot: u64, now: Instant) {
         if self.newest.is_some_and(|(newest, _)| slot <= newest) {
             return;
@@ -82,7 +83,8 @@ impl Standstill {
         self.newest = Some((slot, now));
         for checkpoint in [&mut self.confirmed, &mut self.finalized] {
             let since = checkpoint.since.filter(|_| goes_on);
-            checkpoint.since = since.or(Some(now));
+            let is_missing = Some(slot) > checkpoint.last;
+            checkpoint.since = since.or_else(|| is_missing.then_some(now));
         }
     }
 
@@ -298,6 +300,19 @@ mod tests {
             played.standstill.stored(&stored, false);
             assert_eq!(played.stands(), None, "{replayed}");
         }
+    }
+
+    #[test]
+    fn a_slot_that_is_stored_before_anybody_looks_whether_it_came_is_not_waited_for() {
+        let longest = MAX_SLOT_AGE / 2;
+        let mut standstill = Standstill::new(longest);
+        let now = Instant::now();
+        standstill.came(1_000, now);
+        standstill.stored(&Checkpoints::at(Commitment::Confirmed, 1_001), false);
+        standstill.came(1_001, now);
+        assert_eq!(standstill.stands(now + longest), None);
+        standstill.came(1_002, now);
+        assert!(standstill.stands(now + longest).is_some());
     }
 
     #[test]
