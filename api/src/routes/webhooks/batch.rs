@@ -19,7 +19,7 @@ pub(super) struct BatchBody {
     /// Most bytes of their bodies; 1048576 unless given. A longer message is posted in a batch of its own.
     #[schema(minimum = 1024, maximum = 4194304)]
     max_bytes: Option<u32>,
-    /// How long a message waits for others, milliseconds; 1000 unless given. In order `none` no longer than until they fill a batch.
+    /// How long a message waits for others, milliseconds; 1000 unless given. In the orders `none` and `strict` no longer than until they fill a batch.
     #[schema(minimum = 0, maximum = 5000)]
     max_wait_ms: Option<u32>,
 }

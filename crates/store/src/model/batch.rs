@@ -42,14 +42,6 @@ impl Batch {
     pub fn messages_after(&self, refusals: u32) -> u32 {
         self.max_messages.checked_shr(refusals).unwrap_or(0).max(1)
     }
-
-    /// Whether so many messages after the first `before` of a webhook fill a batch: every message whose number is a multiple of the
-    /// most does, so that never as many as that wait, whatever transactions they come in. Where some went before, after their wait,
-    /// that batch is shorter.
-    pub(crate) fn is_filled(&self, before: u64, messages: u32) -> bool {
-        let most = u64::from(self.max_messages).max(1);
-        before.saturating_add(messages.into()) / most > before / most
-    }
 }
 
 #[cfg(test)]
@@ -64,21 +56,5 @@ mod tests {
             [100, 50, 25, 12, 6, 3, 1, 1, 1, 1]
         );
         assert_eq!(Batch::default().messages_after(u32::MAX), 1);
-    }
-
-    #[test]
-    fn as_many_messages_as_a_batch_has_fill_one_wherever_they_begin() {
-        let batch = Batch::default();
-        let filled = |before, messages| batch.is_filled(before, messages);
-        for before in 0..300 {
-            assert!(filled(before, 100) && !filled(before, 0));
-            assert_eq!(filled(before, 1), before % 100 == 99);
-        }
-        assert!(!filled(u64::MAX, 7));
-        let none = Batch {
-            max_messages: 0,
-            ..batch
-        };
-        assert!(none.is_filled(0, 1));
     }
 }

@@ -12,8 +12,10 @@ use crate::{
     backend::{Row, Sql},
 };
 
-/// Of the webhooks that `$pending` names the active ones with deliveries that are or will be due, and when the first of them is,
-/// not before the endpoint's pause ends.
+/// Of the webhooks that `$pending` names the active ones with deliveries that are or will be due, when the oldest of them is, and of
+/// those whose messages are put together since when as many wait as a batch takes. They do where the newest message whose number is a
+/// multiple of the most was never leased, which costs one look-up, and nothing when messages are stored; in order its lane must
+/// wait for nothing else.
 macro_rules! waiting {
     ($pending:literal) => {
         concat!(
@@ -25,17 +27,24 @@ macro_rules! waiting {
             coalesce(e.paused_until, 0) AS paused_until,
             (SELECT d.due_at FROM deliveries d
              WHERE d.webhook = w.ordinal AND d.due_at IS NOT NULL
-             ORDER BY d.due_at, d.sequence LIMIT 1) AS oldest
+             ORDER BY d.due_at, d.sequence LIMIT 1) AS oldest,
+            CASE WHEN w.batch_messages IS NOT NULL THEN
+                (SELECT f.created_at FROM deliveries f
+                 WHERE f.webhook = w.ordinal AND f.sequence = (s.next - 1) / w.batch_messages * w.batch_messages
+                     AND f.state = 'pending' AND f.lease_token IS NULL AND f.retry_index = 0
+                     AND (f.due_at IS NOT NULL OR
+                         (SELECT CASE WHEN h.lease_token IS NULL THEN h.retry_index END FROM deliveries h
+                          WHERE h.webhook = w.ordinal AND h.due_at IS NOT NULL
+                          ORDER BY h.due_at, h.sequence LIMIT 1) = 0))
+            END AS filled_at
         FROM pending
         JOIN webhooks w ON w.ordinal = pending.webhook
         JOIN endpoints e ON e.webhook = w.ordinal
+        JOIN sequences s ON s.webhook = w.ordinal
         LEFT JOIN api_keys k ON k.ordinal = w.api_key
         WHERE w.active = 1 AND w.deleted = 0 AND w.relay_until IS NULL
     )
-    SELECT ordinal, api_key, batch_messages, batch_bytes, batch_wait_ms, delivery_options, delivery_order,
-        max_messages_per_second, max_delivery_slots, breaker, concurrency_limit,
-        CASE WHEN paused_until > oldest THEN paused_until ELSE oldest END AS due_at
-    FROM waiting WHERE oldest IS NOT NULL"
+    SELECT * FROM waiting WHERE oldest IS NOT NULL"
         )
     };
 }
@@ -66,7 +75,8 @@ pub(super) const WAITING_OF: Sql = Sql {
 /// The temporary webhook `$1` of an API key (`$2`, null for all), if it has not ended at `$3`.
 pub(super) const RELAYED: &str = "
     SELECT w.ordinal, w.api_key, w.batch_messages, w.batch_bytes, w.batch_wait_ms, w.delivery_options, w.delivery_order,
-        k.max_messages_per_second, k.max_delivery_slots, 'closed' AS breaker, e.concurrency_limit, CAST(0 AS BIGINT) AS due_at
+        k.max_messages_per_second, k.max_delivery_slots, 'closed' AS breaker, e.concurrency_limit,
+        CAST(0 AS BIGINT) AS paused_until, CAST(0 AS BIGINT) AS oldest, CAST(NULL AS BIGINT) AS filled_at
     FROM webhooks w JOIN endpoints e ON e.webhook = w.ordinal
     LEFT JOIN api_keys k ON k.ordinal = w.api_key
     WHERE w.id = $1 AND (CAST($2 AS TEXT) IS NULL OR k.id = $2)
@@ -88,6 +98,7 @@ pub(super) struct DueWebhook {
     /// Attempts that may be leased at once; `None` for as many as there are.
     pub(super) leasable: Option<u32>,
     pub(super) batch: Option<Batch>,
+    /// When the oldest of them is due, or a batch is filled, not before the endpoint's pause ends.
     pub(super) due_at: Timestamp,
     /// Its part of all that its owner may hold, where that is split among those with something due.
     pub(super) even_part: u32,
@@ -176,6 +187,10 @@ pub(super) fn in_turn(
 }
 
 pub(super) fn due_webhook(row: &Row) -> Result<DueWebhook, StoreError> {
+    let oldest = row.time("oldest")?;
+    let of_deliveries = row
+        .optional_time("filled_at")?
+        .map_or(oldest, |filled| filled.min(oldest));
     Ok(DueWebhook {
         ordinal: row.integer("ordinal")?,
         tenant: rows::tenant(row)?,
@@ -185,7 +200,7 @@ pub(super) fn due_webhook(row: &Row) -> Result<DueWebhook, StoreError> {
         breaker: rows::breaker(row)?,
         leasable: rows::leasable(row)?,
         batch: rows::batch(row)?,
-        due_at: row.time("due_at")?,
+        due_at: of_deliveries.max(row.time("paused_until")?),
         even_part: u32::MAX,
     })
 }

@@ -15,8 +15,8 @@ use super::{
     rows,
 };
 use crate::{
-    Batch, Commit, Commitment, DeliveryOrder, EncryptionKeys, LeaseRequest, LeasedDelivery,
-    NewMessage, StoreError, Timestamp, WebhookSet,
+    Commit, Commitment, DeliveryOrder, EncryptionKeys, LeaseRequest, LeasedDelivery, NewMessage,
+    StoreError, Timestamp, WebhookSet,
     backend::{Connection, Value, bound_rows, json_rows, over_rows, signed, unsigned, values},
 };
 
@@ -53,20 +53,8 @@ struct Numbering {
     ordinal: i64,
     next: u64,
     order: DeliveryOrder,
-    batch: Option<Batch>,
-    /// How many messages it has already.
-    before: u64,
-    /// How many of the messages are for it.
-    given: u32,
-}
-
-impl Numbering {
-    /// How long a message waits for others of its batch: not at all where these messages fill one.
-    fn wait(&self) -> Duration {
-        self.batch
-            .filter(|batch| !batch.is_filled(self.before, self.given))
-            .map_or(Duration::ZERO, |batch| batch.max_wait)
-    }
+    /// For how long a message waits for others, unless they fill a batch before.
+    wait: Duration,
 }
 
 #[derive(Serialize)]
@@ -173,7 +161,7 @@ impl Insertion<'_, '_> {
         let number = webhook.next;
         webhook.next = number.saturating_add(1);
         let (ordinal, sequence) = (webhook.ordinal, signed(number, "sequence")?);
-        let due_at = self.now.after(webhook.wait());
+        let due_at = self.now.after(webhook.wait);
         let lane = lanes::lane_of(webhook.order, message.order_key.as_deref());
         let waits = lane.as_ref().is_some_and(|lane| {
             !self.busy.insert(Lane {
@@ -312,21 +300,13 @@ async fn numbering<'a>(
     for row in &found {
         let id = row.text("id")?;
         if let Some(name) = names.get(id.as_str()) {
-            let next = unsigned(row.integer("next")?, "sequences.next")?;
             let webhook = Numbering {
                 ordinal: row.integer("ordinal")?,
-                next,
-                before: next.saturating_sub(1),
+                next: unsigned(row.integer("next")?, "sequences.next")?,
                 order: rows::order(row)?,
-                batch: rows::batch(row)?,
-                given: 0,
+                wait: rows::batch(row)?.map_or(Duration::ZERO, |batch| batch.max_wait),
             };
             numbering.insert(*name, webhook);
-        }
-    }
-    for message in messages {
-        if let Some(webhook) = numbering.get_mut(message.webhook.as_str()) {
-            webhook.given = webhook.given.saturating_add(1);
         }
     }
     Ok(numbering)

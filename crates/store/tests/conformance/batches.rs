@@ -13,6 +13,8 @@ on_both!(
     a_message_waits_for_others_and_takes_along_what_came_meanwhile,
     messages_that_fill_a_batch_do_not_wait,
     messages_that_fill_a_batch_by_and_by_do_not_wait,
+    what_is_left_of_filled_batches_is_due_and_follows_in_order,
+    a_lane_that_fills_a_batch_by_and_by_does_not_wait,
     what_is_due_is_leased_once_whether_its_numbers_follow_one_another_or_not,
     the_bodies_of_a_batch_are_no_longer_than_its_owner_allows_but_for_one_alone,
     a_lane_is_leased_in_order_and_none_overtakes_a_refused_batch,
@@ -106,6 +108,46 @@ async fn messages_that_fill_a_batch_by_and_by_do_not_wait(fixture: &Fixture) {
     }
     store_messages(store, &numbered(&id, 4..=5)).await;
     assert_eq!(sequences(&lease(store, NOW).await), [1, 2, 3, 4, 5]);
+}
+
+async fn what_is_left_of_filled_batches_is_due_and_follows_in_order(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = batched(store, DeliveryOrder::None).await;
+    for number in 1..=10 {
+        store_messages(store, &numbered(&id, number..=number)).await;
+    }
+    // Less is free than waits.
+    let limits = LeaseLimits { total: 3, ..PLENTY };
+    for expected in [[1, 2, 3], [4, 5, 6], [7, 8, 9]] {
+        let leased = lease_some(store, NOW, limits).await;
+        assert_eq!(sequences(&leased), expected);
+    }
+    assert!(lease(store, NOW).await.is_empty(), "the tenth fills none");
+    let leased = lease(store, NOW.after(BATCH.max_wait)).await;
+    assert_eq!(sequences(&leased), [10]);
+}
+
+async fn a_lane_that_fills_a_batch_by_and_by_does_not_wait(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = batched(store, DeliveryOrder::Strict).await;
+    for number in 1..=3 {
+        store_messages(store, &numbered(&id, number..=number)).await;
+        assert!(lease(store, NOW).await.is_empty(), "it waits for others");
+    }
+    store_messages(store, &numbered(&id, 4..=9)).await;
+    let leased = lease(store, NOW).await;
+    assert_eq!(sequences(&leased), [1, 2, 3, 4]);
+    assert!(
+        store.next_due().await.expect("reads") > Some(NOW),
+        "one batch at a time"
+    );
+    let at = NOW.after(Duration::from_secs(5));
+    finish(store, &leased, 500, &Outcome::Retry { at }).await;
+    assert_eq!(
+        store.next_due().await.expect("reads"),
+        Some(at),
+        "nothing overtakes it"
+    );
 }
 
 async fn what_is_due_is_leased_once_whether_its_numbers_follow_one_another_or_not(
