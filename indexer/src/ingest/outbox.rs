@@ -1,8 +1,7 @@
 //! Outbox: stores messages with their checkpoint, leased to this process's dispatcher.
 //!
-//! Many messages are committed in pieces, so that the first are on their way while the others are written. What must not
-//! be seen without them, a checkpoint above all, is committed with the last piece. What is gathered of several slots is
-//! committed in the same way.
+//! Many messages are committed in [`pieces`](super::pieces). What must not be seen without them, a checkpoint above all, is
+//! committed with the last one. What is gathered of several slots is committed in the same way.
 
 use std::{
     mem,
@@ -24,11 +23,8 @@ use crate::{
     traces::{MessageTraces, Moments, Traced},
 };
 
-/// Messages of the first piece: fewer cost more each, of more the first are later on their way.
-const FIRST_PIECE: usize = 64;
-
-/// Messages of the longest piece, which costs each of them hardly more than a longer one would.
-const LONGEST_PIECE: usize = 512;
+/// Messages of several slots that are gathered: a commit of more costs each of them hardly less.
+const MOST_GATHERED: usize = 512;
 
 /// For how long messages of several slots are gathered: the first of them are on their way that much later, and a commit takes less
 /// even on a busy machine.
@@ -58,11 +54,6 @@ pub(crate) struct Outbox {
     pub(crate) traces: MessageTraces,
     pub(crate) clock: Clock,
 }
-
-/// Lengths of the pieces in which many messages are committed. Each is twice as long as the one before: while few are sent
-/// many are written, and a long row of short commits would be in the way of the results of what is sent.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pieces(usize);
 
 /// Commits batches one after the other: one is flushed to the disk and submitted while the next is written.
 pub(crate) struct CommitPipeline {
@@ -95,21 +86,6 @@ struct PendingBatch {
     emitted: SystemTime,
     /// When they were written.
     written: SystemTime,
-}
-
-impl Default for Pieces {
-    fn default() -> Self {
-        Self(FIRST_PIECE)
-    }
-}
-
-impl Iterator for Pieces {
-    type Item = usize;
-
-    fn next(&mut self) -> Option<usize> {
-        let longer = self.0.saturating_mul(2).min(LONGEST_PIECE);
-        Some(mem::replace(&mut self.0, longer))
-    }
 }
 
 impl OutboxBatch {
@@ -223,7 +199,7 @@ impl CommitPipeline {
     /// Whether so much is gathered, or for so long, that more is not waited for.
     pub(crate) fn is_full(&self) -> bool {
         let messages = self.batch.messages.len();
-        messages >= LONGEST_PIECE || self.received.elapsed() >= LONGEST_GATHERING
+        messages >= MOST_GATHERED || self.received.elapsed() >= LONGEST_GATHERING
     }
 
     /// Commits the batch, and leaves it empty, while the one before is submitted.

@@ -2,21 +2,17 @@
 
 use std::{panic, sync::Arc};
 
-use sluice_store::{Commitment, NewMessage};
+use sluice_store::Commitment;
 use tokio::{sync::mpsc, task::JoinHandle};
 
-use super::{super::outbox::Pieces, Session};
+use super::{
+    super::pieces::{Piece, Pieces},
+    Session,
+};
 use crate::{
     events::{compose, subscription_index::Subscriptions},
     slots::{Block, LastOwners, SlotEvents},
 };
-
-/// Some of a slot's messages, in order, at least one.
-pub(super) struct Piece {
-    pub(super) messages: Vec<NewMessage>,
-    /// Whether it is known that no more follow.
-    pub(super) is_last: bool,
-}
 
 /// The messages of a slot that are still to come.
 pub(super) struct Composing {
@@ -49,16 +45,10 @@ impl Session<'_> {
         let task = tokio::spawn(async move {
             let events = (&*emission.events, &*emission.last_owners);
             let (commitment, block) = (emission.commitment, &*emission.block);
-            let mut messages =
-                compose::events(&subscriptions, &idls, commitment, block, events, now);
-            for length in Pieces::default() {
-                let messages: Vec<_> = messages.by_ref().take(length).collect();
-                let is_last = messages.len() < length;
-                if messages.is_empty() {
-                    return;
-                }
+            let messages = compose::events(&subscriptions, &idls, commitment, block, events, now);
+            for piece in Pieces::of(messages) {
                 // Not received when the session is over.
-                if sender.send(Piece { messages, is_last }).await.is_err() || is_last {
+                if sender.send(piece).await.is_err() {
                     return;
                 }
             }
