@@ -7,33 +7,35 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures::try_join;
 use sluice_geyser::AccountUpdate;
+use sluice_indexer::ingest::pieces::Pieces;
 use sluice_store::{Batch, BodyTemplate, Commitment, Filters, NewMessage, Store};
 use sluice_testkit::figure::{Figure, Limit};
 use sluice_webhook_client::{Client, Reach};
 
 use super::{
     deliveries::{DEADLINE, Owed, deliver, median},
-    queue::{Queue, pool_write},
+    queue::{Queue, Written, pool_write},
     receiver::{Keeping, Receivers},
 };
 
 /// What is written of a slot.
 #[derive(Clone, Copy)]
-struct Written {
+struct SlotWrites {
     /// Accounts.
     events: u64,
     /// Bytes of each; `None` for those of a pool.
     bytes: Option<usize>,
 }
 
-const POOLS_WRITTEN: Written = Written {
+const POOLS_WRITTEN: SlotWrites = SlotWrites {
     events: EVENTS,
     bytes: None,
 };
 
 /// Accounts as long as order books are.
-const LONG_WRITTEN: Written = Written {
+const LONG_WRITTEN: SlotWrites = SlotWrites {
     events: 10,
     bytes: Some(64 << 10),
 };
@@ -53,9 +55,6 @@ const SLOTS: u64 = 4;
 /// Messages of one round.
 const MESSAGES: u64 = SLOTS * EVENTS * 100;
 
-/// Messages that the indexer stores at once, where a slot has many.
-const PIECE: usize = 512;
-
 /// Rounds, of which the one in the middle counts; the first one opens connections.
 const ROUNDS: usize = 3;
 
@@ -64,10 +63,9 @@ const ROUNDS: usize = 3;
 /// # Errors
 /// When something does not start or does not answer.
 pub async fn figures() -> anyhow::Result<Vec<Figure>> {
-    let formerly = measure(None, usize::MAX, with_own_body).await?;
-    let alone = measure(None, usize::MAX, as_it_is).await?;
-    let batched = measure(Some(Batch::default()), usize::MAX, as_it_is).await?;
-    let in_pieces = measure(Some(Batch::default()), PIECE, as_it_is).await?;
+    let formerly = measure(None, with_own_body).await?;
+    let alone = measure(None, as_it_is).await?;
+    let batched = measure(Some(Batch::default()), as_it_is).await?;
     let rate = |figure, rate: f64| Figure::new(figure, rate.round(), "messages/s", Limit::None);
     let against = |figure, ratio, limit| Figure::new(figure, ratio, "times", limit);
     let usual = stored(POOLS_WRITTEN).await?;
@@ -80,7 +78,6 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
             batched / formerly,
             Limit::AtLeast(3.0),
         ),
-        rate("the same in batches, each slot stored in pieces", in_pieces),
         rate("one program to 100 webhooks, stored", usual.once),
         against(
             "the same, against a body stored for each webhook",
@@ -105,7 +102,7 @@ struct Stored {
 }
 
 /// Measures both in turns, so that they meet the same other work on the machine.
-async fn stored(written: Written) -> anyhow::Result<Stored> {
+async fn stored(written: SlotWrites) -> anyhow::Result<Stored> {
     let folder = tempfile::tempdir()?;
     let mut once = hot_program(&folder.path().join("once"), &urls(), None).await?;
     let mut for_each = hot_program(&folder.path().join("for-each"), &urls(), None).await?;
@@ -131,7 +128,7 @@ fn urls() -> Vec<String> {
 #[expect(clippy::cast_precision_loss, reason = "some thousands")]
 async fn store_slot(
     queue: &mut Queue,
-    written: Written,
+    written: SlotWrites,
     adjust: impl Fn(NewMessage) -> NewMessage,
 ) -> anyhow::Result<f64> {
     let messages = queue.messages_of(|slot| {
@@ -148,14 +145,13 @@ async fn store_slot(
         accounts.collect()
     });
     let mut took = Duration::ZERO;
-    // In pieces as the indexer stores them.
-    for piece in messages.chunks(PIECE) {
-        let piece: Vec<_> = piece.iter().cloned().map(&adjust).collect();
+    let count = messages.len();
+    for piece in Pieces::of(messages.into_iter().map(&adjust)) {
         let begun = Instant::now();
-        queue.store(&piece).await?;
+        queue.store(&piece.messages).await?;
         took += begun.elapsed();
     }
-    Ok(messages.len() as f64 / took.as_secs_f64())
+    Ok(count as f64 / took.as_secs_f64())
 }
 
 const fn as_it_is(message: NewMessage) -> NewMessage {
@@ -173,11 +169,9 @@ fn with_own_body(message: NewMessage) -> NewMessage {
     }
 }
 
-/// Messages per second, from the storing of the first until the last is recorded. Those of a slot are stored in pieces of so many, each
-/// of them on the disk before the next is written.
+/// Messages per second, from the storing of the first until the last is recorded.
 async fn measure(
     batch: Option<Batch>,
-    piece: usize,
     adjust: impl Fn(NewMessage) -> NewMessage,
 ) -> anyhow::Result<f64> {
     let folder = tempfile::tempdir()?;
@@ -194,7 +188,7 @@ async fn measure(
         let slots = (0..SLOTS).map(|_| queue.messages(0, EVENTS).into_iter());
         let slots = slots.map(|messages| messages.map(&adjust).collect());
         let slots = slots.collect();
-        let took = take_round(&queue, slots, piece, (&receivers, &client)).await?;
+        let took = take_round(&queue, slots, (&receivers, &client)).await?;
         if round > 0 {
             rates.push(rate(took));
         }
@@ -226,22 +220,30 @@ fn rate(took: Duration) -> f64 {
     MESSAGES as f64 / took.as_secs_f64()
 }
 
-/// Stores the messages of some slots, leased to the dispatcher as far as the indexer does, while they are delivered, until everything is
-/// recorded; says how long it took.
+/// Stores the messages of some slots as the indexer does, while they are delivered, until everything is recorded; says how long it took.
 async fn take_round(
     queue: &Queue,
     slots: Vec<Vec<NewMessage>>,
-    piece: usize,
     (receivers, client): (&Receivers, &Client),
 ) -> anyhow::Result<Duration> {
     let owed = Owed::default();
     let (to_lease, dispatcher) = (Arc::clone(&owed.to_lease), owed.submissions.capacity());
-    let storing = async {
-        for piece in slots.iter().flat_map(|messages| messages.chunks(piece)) {
-            let (_, unleased) = queue.submit(piece, &dispatcher).await?;
+    let submit = async |written: Option<Written>| {
+        if let Some(written) = written {
+            let (_, unleased) = written.submit().await?;
             to_lease.tell(&unleased);
         }
-        Ok(())
+        anyhow::Ok(())
+    };
+    let storing = async {
+        // One piece is flushed to the disk while the next is written.
+        let mut written = None;
+        for piece in slots.into_iter().flat_map(Pieces::of) {
+            let writing = queue.write(&piece.messages, &dispatcher);
+            let (next, ()) = try_join!(writing, submit(written.take()))?;
+            written = Some(next);
+        }
+        submit(written).await
     };
     deliver(&queue.store, (receivers, MESSAGES), client, owed, storing).await
 }

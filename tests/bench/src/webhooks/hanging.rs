@@ -227,7 +227,12 @@ impl Row {
         for _ in 0..SLOTS {
             ticks.tick().await;
             let messages = self.queue.messages(self.shape.written_from, MESSAGES);
-            let (now, unleased) = self.queue.submit(&messages, &self.capacity).await?;
+            let (now, unleased) = self
+                .queue
+                .write(&messages, &self.capacity)
+                .await?
+                .submit()
+                .await?;
             self.stored.tell(&unleased);
             last += 1;
             stored.insert(last, now);

@@ -10,8 +10,8 @@ use sluice_indexer::{
     slots::{Block, LastOwners, SlotEvent, SlotEvents},
 };
 use sluice_store::{
-    Access, Commit, Commitment, EventKind, Filters, NewMessage, NewWebhook, Secret, Secrets, Store,
-    Timestamp, WebhookDefinition, WebhookId, WebhookSet,
+    Access, Commit, Commitment, EventKind, Filters, NewMessage, NewWebhook, PendingCommit, Secret,
+    Secrets, Store, Timestamp, WebhookDefinition, WebhookId, WebhookSet,
 };
 use sluice_testkit::{population::Population, updates::written};
 use solana_pubkey::Pubkey;
@@ -38,6 +38,28 @@ pub struct Queue {
     subscriptions: Subscriptions,
     idls: Idls,
     slot: u64,
+}
+
+/// Messages that are stored and perhaps not on the disk yet.
+pub struct Written {
+    pending: PendingCommit,
+    reservation: Option<Reservation>,
+}
+
+impl Written {
+    /// Waits until they are on the disk, and submits those that are leased to the dispatcher. Returns when they were on the disk,
+    /// and the webhooks of the others.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn submit(self) -> anyhow::Result<(Instant, WebhookSet)> {
+        let (committed, leased) = self.pending.durable().await?;
+        let stored = Instant::now();
+        if let Some(reservation) = self.reservation {
+            reservation.submit(leased);
+        }
+        Ok((stored, committed.unleased))
+    }
 }
 
 impl Queue {
@@ -169,27 +191,24 @@ impl Queue {
         Ok(())
     }
 
-    /// Stores these messages of one slot as the indexer does: leased to its own dispatcher, as far as that has room. Returns
-    /// when they were on the disk, and the webhooks of those that are not submitted.
+    /// Stores these messages of one slot as the indexer does: leased to its own dispatcher, as far as that has room. They may
+    /// not be on the disk yet.
     ///
     /// # Errors
-    /// As [`Queue::store`].
-    pub async fn submit(
+    /// A failure of the database.
+    pub async fn write(
         &self,
         messages: &[NewMessage],
         dispatcher: &DispatchCapacity,
-    ) -> anyhow::Result<(Instant, WebhookSet)> {
+    ) -> anyhow::Result<Written> {
         let commit = self.commit(messages);
         let bytes = messages.iter().map(|message| message.body.len_at_most());
         let reservation = dispatcher.reserve(messages.len(), bytes.sum(), commit.now);
         let request = reservation.as_ref().map(Reservation::lease_request);
-        let pending = self.store.commit_pending(&commit, request).await?;
-        let (committed, leased) = pending.durable().await?;
-        let stored = Instant::now();
-        if let Some(reservation) = reservation {
-            reservation.submit(leased);
-        }
-        Ok((stored, committed.unleased))
+        Ok(Written {
+            pending: self.store.commit_pending(&commit, request).await?,
+            reservation,
+        })
     }
 
     /// What a webhook's messages are signed with.
