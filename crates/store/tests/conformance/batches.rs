@@ -99,13 +99,18 @@ async fn messages_that_fill_a_batch_do_not_wait(fixture: &Fixture) {
     assert_eq!(sequences(&lease(store, NOW).await), [1, 2, 3, 4]);
 }
 
+/// Stores messages in commits of their own, of which none fills a batch.
+async fn store_all_but_one_of_a_batch(store: &Store, id: &WebhookId) {
+    for number in 1..=3 {
+        store_messages(store, &numbered(id, number..=number)).await;
+        assert!(lease(store, NOW).await.is_empty(), "it waits for others");
+    }
+}
+
 async fn messages_that_fill_a_batch_by_and_by_do_not_wait(fixture: &Fixture) {
     let store = &fixture.store;
     let id = batched(store, DeliveryOrder::None).await;
-    for number in 1..=3 {
-        store_messages(store, &numbered(&id, number..=number)).await;
-        assert!(lease(store, NOW).await.is_empty(), "it waits for others");
-    }
+    store_all_but_one_of_a_batch(store, &id).await;
     store_messages(store, &numbered(&id, 4..=5)).await;
     assert_eq!(sequences(&lease(store, NOW).await), [1, 2, 3, 4, 5]);
 }
@@ -130,10 +135,7 @@ async fn what_is_left_of_filled_batches_is_due_and_follows_in_order(fixture: &Fi
 async fn a_lane_that_fills_a_batch_by_and_by_does_not_wait(fixture: &Fixture) {
     let store = &fixture.store;
     let id = batched(store, DeliveryOrder::Strict).await;
-    for number in 1..=3 {
-        store_messages(store, &numbered(&id, number..=number)).await;
-        assert!(lease(store, NOW).await.is_empty(), "it waits for others");
-    }
+    store_all_but_one_of_a_batch(store, &id).await;
     store_messages(store, &numbered(&id, 4..=9)).await;
     let leased = lease(store, NOW).await;
     assert_eq!(sequences(&leased), [1, 2, 3, 4]);

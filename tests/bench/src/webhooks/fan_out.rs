@@ -220,7 +220,8 @@ fn rate(took: Duration) -> f64 {
     MESSAGES as f64 / took.as_secs_f64()
 }
 
-/// Stores the messages of some slots as the indexer does, while they are delivered, until everything is recorded; says how long it took.
+/// Stores the messages of some slots as the indexer does, while they are delivered, until everything is recorded; says how long
+/// it took.
 async fn take_round(
     queue: &Queue,
     slots: Vec<Vec<NewMessage>>,
