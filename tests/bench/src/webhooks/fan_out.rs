@@ -55,27 +55,28 @@ const SLOTS: u64 = 4;
 /// Messages of one round.
 const MESSAGES: u64 = SLOTS * EVENTS * 100;
 
-/// Rounds, of which the one in the middle counts; the first one opens connections.
-const ROUNDS: usize = 3;
+/// Rounds of each, in turns, of which the one in the middle counts. One more before them opens connections.
+const ROUNDS: usize = 5;
 
 /// Measures a webhook's messages posted alone and in batches.
 ///
 /// # Errors
 /// When something does not start or does not answer.
 pub async fn figures() -> anyhow::Result<Vec<Figure>> {
-    let formerly = measure(None, with_own_body).await?;
-    let alone = measure(None, as_it_is).await?;
-    let batched = measure(Some(Batch::default()), as_it_is).await?;
+    let delivered = delivered().await?;
     let rate = |figure, rate: f64| Figure::new(figure, rate.round(), "messages/s", Limit::None);
     let against = |figure, ratio, limit| Figure::new(figure, ratio, "times", limit);
     let usual = stored(POOLS_WRITTEN).await?;
     let long = stored(LONG_WRITTEN).await?;
     Ok(vec![
-        rate("one program to 100 webhooks, stored and delivered", alone),
-        rate("the same in batches", batched),
+        rate(
+            "one program to 100 webhooks, stored and delivered",
+            delivered.alone,
+        ),
+        rate("the same in batches", delivered.batched),
         against(
             "the same, against a body stored and posted for each webhook",
-            batched / formerly,
+            delivered.batched_against_own_body,
             Limit::AtLeast(3.0),
         ),
         rate("one program to 100 webhooks, stored", usual.once),
@@ -91,6 +92,43 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
             Limit::AtLeast(3.0),
         ),
     ])
+}
+
+/// Messages per second that are stored and delivered.
+struct Delivered {
+    alone: f64,
+    batched: f64,
+    /// How many times those that are posted alone and each have a body of their own.
+    batched_against_own_body: f64,
+}
+
+/// Measures all ways in turns, so that they meet the same other work on the machine.
+async fn delivered() -> anyhow::Result<Delivered> {
+    let folder = tempfile::tempdir()?;
+    let database = |name| folder.path().join(name);
+    let mut own_body = Way::open(&database("own-body"), None, with_own_body).await?;
+    let mut alone = Way::open(&database("alone"), None, as_it_is).await?;
+    let batch = Some(Batch::default());
+    let mut batched = Way::open(&database("batched"), batch, as_it_is).await?;
+    let (mut rates_alone, mut rates_batched, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..=ROUNDS {
+        let of_own_body = own_body.rate_of_round().await?;
+        let of_alone = alone.rate_of_round().await?;
+        let of_batched = batched.rate_of_round().await?;
+        if round > 0 {
+            rates_alone.push(of_alone);
+            rates_batched.push(of_batched);
+            ratios.push(of_batched / of_own_body);
+        }
+    }
+    for way in [own_body, alone, batched] {
+        way.queue.store.close().await;
+    }
+    Ok(Delivered {
+        alone: median(rates_alone),
+        batched: median(rates_batched),
+        batched_against_own_body: median(ratios),
+    })
 }
 
 /// Messages per second that are stored.
@@ -169,32 +207,66 @@ fn with_own_body(message: NewMessage) -> NewMessage {
     }
 }
 
-/// Messages per second, from the storing of the first until the last is recorded.
-async fn measure(
-    batch: Option<Batch>,
-    adjust: impl Fn(NewMessage) -> NewMessage,
-) -> anyhow::Result<f64> {
-    let folder = tempfile::tempdir()?;
-    let keeping = match batch {
-        Some(_) => Keeping::CountBatched,
-        None => Keeping::Count,
-    };
-    let receivers = Receivers::start(WEBHOOKS, keeping)?;
-    let database = folder.path().join("sluice.db");
-    let mut queue = hot_program(&database, &receivers.urls(), batch).await?;
-    let client = Client::new(DEADLINE, Reach::PublicAndLoopback)?;
-    let mut rates = Vec::new();
-    for round in 0..=ROUNDS {
-        let slots = (0..SLOTS).map(|_| queue.messages(0, EVENTS).into_iter());
-        let slots = slots.map(|messages| messages.map(&adjust).collect());
-        let slots = slots.collect();
-        let took = take_round(&queue, slots, (&receivers, &client)).await?;
-        if round > 0 {
-            rates.push(rate(took));
-        }
+/// A way to store and deliver what one program emits.
+struct Way {
+    queue: Queue,
+    receivers: Receivers,
+    client: Client,
+    adjust: fn(NewMessage) -> NewMessage,
+}
+
+impl Way {
+    async fn open(
+        database: &Path,
+        batch: Option<Batch>,
+        adjust: fn(NewMessage) -> NewMessage,
+    ) -> anyhow::Result<Self> {
+        let keeping = match batch {
+            Some(_) => Keeping::CountBatched,
+            None => Keeping::Count,
+        };
+        let receivers = Receivers::start(WEBHOOKS, keeping)?;
+        Ok(Self {
+            queue: hot_program(database, &receivers.urls(), batch).await?,
+            receivers,
+            client: Client::new(DEADLINE, Reach::PublicAndLoopback)?,
+            adjust,
+        })
     }
-    queue.store.close().await;
-    Ok(median(rates))
+
+    /// Messages per second, from the storing of the first until the last is recorded.
+    async fn rate_of_round(&mut self) -> anyhow::Result<f64> {
+        let slots = (0..SLOTS).map(|_| self.queue.messages(0, EVENTS).into_iter());
+        let slots = slots.map(|messages| messages.map(self.adjust).collect());
+        let slots = slots.collect();
+        self.take_round(slots).await.map(rate)
+    }
+
+    /// Stores the messages of some slots as the indexer does, while they are delivered, until everything is recorded; says how
+    /// long it took.
+    async fn take_round(&self, slots: Vec<Vec<NewMessage>>) -> anyhow::Result<Duration> {
+        let owed = Owed::default();
+        let (to_lease, dispatcher) = (Arc::clone(&owed.to_lease), owed.submissions.capacity());
+        let submit = async |written: Option<Written>| {
+            if let Some(written) = written {
+                let (_, unleased) = written.submit().await?;
+                to_lease.tell(&unleased);
+            }
+            anyhow::Ok(())
+        };
+        let storing = async {
+            // One piece is flushed to the disk while the next is written.
+            let mut written = None;
+            for piece in slots.into_iter().flat_map(Pieces::of) {
+                let writing = self.queue.write(&piece.messages, &dispatcher);
+                let (next, ()) = try_join!(writing, submit(written.take()))?;
+                written = Some(next);
+            }
+            submit(written).await
+        };
+        let receivers = (&self.receivers, MESSAGES);
+        deliver(&self.queue.store, receivers, &self.client, owed, storing).await
+    }
 }
 
 /// A store with a webhook for each URL, all of which watch one program.
@@ -218,33 +290,4 @@ async fn hot_program(
 #[expect(clippy::cast_precision_loss, reason = "some thousands")]
 fn rate(took: Duration) -> f64 {
     MESSAGES as f64 / took.as_secs_f64()
-}
-
-/// Stores the messages of some slots as the indexer does, while they are delivered, until everything is recorded; says how long
-/// it took.
-async fn take_round(
-    queue: &Queue,
-    slots: Vec<Vec<NewMessage>>,
-    (receivers, client): (&Receivers, &Client),
-) -> anyhow::Result<Duration> {
-    let owed = Owed::default();
-    let (to_lease, dispatcher) = (Arc::clone(&owed.to_lease), owed.submissions.capacity());
-    let submit = async |written: Option<Written>| {
-        if let Some(written) = written {
-            let (_, unleased) = written.submit().await?;
-            to_lease.tell(&unleased);
-        }
-        anyhow::Ok(())
-    };
-    let storing = async {
-        // One piece is flushed to the disk while the next is written.
-        let mut written = None;
-        for piece in slots.into_iter().flat_map(Pieces::of) {
-            let writing = queue.write(&piece.messages, &dispatcher);
-            let (next, ()) = try_join!(writing, submit(written.take()))?;
-            written = Some(next);
-        }
-        submit(written).await
-    };
-    deliver(&queue.store, (receivers, MESSAGES), client, owed, storing).await
 }
