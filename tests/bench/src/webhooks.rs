@@ -10,6 +10,7 @@ pub mod indexer;
 pub mod large;
 pub mod latency;
 pub mod matching;
+mod pool_swap;
 pub mod queue;
 pub mod receiver;
 pub mod slow;

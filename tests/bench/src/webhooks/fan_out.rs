@@ -7,37 +7,55 @@ use std::{
     time::{Duration, Instant},
 };
 
+use cpmm::ids;
 use futures::try_join;
 use sluice_geyser::AccountUpdate;
-use sluice_indexer::ingest::pieces::Pieces;
-use sluice_store::{Batch, BodyTemplate, Commitment, Filters, NewMessage, Store};
+use sluice_indexer::{ingest::pieces::Pieces, slots::SlotEvent};
+use sluice_store::{Batch, BodyTemplate, Commitment, EventKind, Filters, NewMessage, Store};
 use sluice_testkit::figure::{Figure, Limit};
 use sluice_webhook_client::{Client, Reach};
 
 use super::{
     deliveries::{DEADLINE, Owed, deliver, median},
+    pool_swap::pool_swap,
     queue::{Queue, Written, pool_write},
     receiver::{Keeping, Receivers},
 };
 
-/// What is written of a slot.
+/// What a hot program does in each slot.
 #[derive(Clone, Copy)]
-struct SlotWrites {
-    /// Accounts.
+struct HotProgram {
+    kind: EventKind,
+    /// Events, of which each webhook gets each.
     events: u64,
-    /// Bytes of each; `None` for those of a pool.
-    bytes: Option<usize>,
+    /// The one of this number in a slot.
+    event: fn(u64, u64) -> SlotEvent,
 }
 
-const POOLS_WRITTEN: SlotWrites = SlotWrites {
+/// A slot of transactions, of which all that each says is sent.
+const SWAPS: HotProgram = HotProgram {
+    kind: EventKind::Transaction,
     events: EVENTS,
-    bytes: None,
+    event: |slot, number| SlotEvent::Transaction(Box::new(pool_swap(slot, number))),
 };
 
-/// Accounts as long as order books are.
-const LONG_WRITTEN: SlotWrites = SlotWrites {
+/// A slot of writes of pools, the shortest accounts that an exchange has much to do with.
+const POOLS: HotProgram = HotProgram {
+    kind: EventKind::AccountChange,
+    events: EVENTS,
+    event: |slot, number| SlotEvent::Account(pool_write(slot, number)),
+};
+
+/// A slot of writes of accounts as long as order books are.
+const LONG: HotProgram = HotProgram {
+    kind: EventKind::AccountChange,
     events: 10,
-    bytes: Some(64 << 10),
+    event: |slot, number| {
+        SlotEvent::Account(AccountUpdate {
+            data: vec![7; 64 << 10].into(),
+            ..pool_write(slot, number)
+        })
+    },
 };
 
 /// Where the number of a message is in its body.
@@ -63,23 +81,34 @@ const ROUNDS: usize = 5;
 /// # Errors
 /// When something does not start or does not answer.
 pub async fn figures() -> anyhow::Result<Vec<Figure>> {
-    let delivered = delivered().await?;
+    let swaps = delivered(SWAPS).await?;
+    let pools = delivered(POOLS).await?;
     let rate = |figure, rate: f64| Figure::new(figure, rate.round(), "messages/s", Limit::None);
     let against = |figure, ratio, limit| Figure::new(figure, ratio, "times", limit);
-    let usual = stored(POOLS_WRITTEN).await?;
-    let long = stored(LONG_WRITTEN).await?;
+    let usual = stored(POOLS).await?;
+    let long = stored(LONG).await?;
     Ok(vec![
         rate(
-            "one program to 100 webhooks, stored and delivered",
-            delivered.alone,
+            "one program's transactions to 100 webhooks, stored and delivered",
+            swaps.alone,
         ),
-        rate("the same in batches", delivered.batched),
+        rate("the same in batches", swaps.batched),
         against(
             "the same, against a body stored and posted for each webhook",
-            delivered.batched_against_own_body,
+            swaps.batched_against_own_body,
             Limit::AtLeast(3.0),
         ),
-        rate("one program to 100 webhooks, stored", usual.once),
+        rate(
+            "one program's pools to 100 webhooks, stored and delivered",
+            pools.alone,
+        ),
+        rate("the same in batches", pools.batched),
+        against(
+            "the same, against a body stored and posted for each webhook",
+            pools.batched_against_own_body,
+            Limit::AtLeast(3.0),
+        ),
+        rate("one program's pools to 100 webhooks, stored", usual.once),
         against(
             "the same, against a body stored for each webhook",
             usual.once / usual.for_each,
@@ -103,13 +132,13 @@ struct Delivered {
 }
 
 /// Measures all ways in turns, so that they meet the same other work on the machine.
-async fn delivered() -> anyhow::Result<Delivered> {
+async fn delivered(program: HotProgram) -> anyhow::Result<Delivered> {
     let folder = tempfile::tempdir()?;
     let database = |name| folder.path().join(name);
-    let mut own_body = Way::open(&database("own-body"), None, with_own_body).await?;
-    let mut alone = Way::open(&database("alone"), None, as_it_is).await?;
+    let mut own_body = Way::open(&database("own-body"), program, None, with_own_body).await?;
+    let mut alone = Way::open(&database("alone"), program, None, as_it_is).await?;
     let batch = Some(Batch::default());
-    let mut batched = Way::open(&database("batched"), batch, as_it_is).await?;
+    let mut batched = Way::open(&database("batched"), program, batch, as_it_is).await?;
     let (mut rates_alone, mut rates_batched, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..=ROUNDS {
         let of_own_body = own_body.rate_of_round().await?;
@@ -140,14 +169,15 @@ struct Stored {
 }
 
 /// Measures both in turns, so that they meet the same other work on the machine.
-async fn stored(written: SlotWrites) -> anyhow::Result<Stored> {
+async fn stored(program: HotProgram) -> anyhow::Result<Stored> {
     let folder = tempfile::tempdir()?;
-    let mut once = hot_program(&folder.path().join("once"), &urls(), None).await?;
-    let mut for_each = hot_program(&folder.path().join("for-each"), &urls(), None).await?;
+    let urls = urls();
+    let open = async |name| open(&folder.path().join(name), program, &urls, None).await;
+    let (mut once, mut for_each) = (open("once").await?, open("for-each").await?);
     let (mut rates_once, mut rates_for_each) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        rates_once.push(store_slot(&mut once, written, as_it_is).await?);
-        rates_for_each.push(store_slot(&mut for_each, written, with_own_body).await?);
+        rates_once.push(store_slot(&mut once, program, as_it_is).await?);
+        rates_for_each.push(store_slot(&mut for_each, program, with_own_body).await?);
     }
     once.store.close().await;
     for_each.store.close().await;
@@ -166,22 +196,10 @@ fn urls() -> Vec<String> {
 #[expect(clippy::cast_precision_loss, reason = "some thousands")]
 async fn store_slot(
     queue: &mut Queue,
-    written: SlotWrites,
+    program: HotProgram,
     adjust: impl Fn(NewMessage) -> NewMessage,
 ) -> anyhow::Result<f64> {
-    let messages = queue.messages_of(|slot| {
-        let accounts = (0..written.events).map(|number| {
-            let pool = pool_write(slot, number);
-            match written.bytes {
-                Some(bytes) => AccountUpdate {
-                    data: vec![7; bytes].into(),
-                    ..pool
-                },
-                None => pool,
-            }
-        });
-        accounts.collect()
-    });
+    let messages = slot_of(queue, program);
     let mut took = Duration::ZERO;
     let count = messages.len();
     for piece in Pieces::of(messages.into_iter().map(&adjust)) {
@@ -210,6 +228,7 @@ fn with_own_body(message: NewMessage) -> NewMessage {
 /// A way to store and deliver what one program emits.
 struct Way {
     queue: Queue,
+    program: HotProgram,
     receivers: Receivers,
     client: Client,
     adjust: fn(NewMessage) -> NewMessage,
@@ -218,6 +237,7 @@ struct Way {
 impl Way {
     async fn open(
         database: &Path,
+        program: HotProgram,
         batch: Option<Batch>,
         adjust: fn(NewMessage) -> NewMessage,
     ) -> anyhow::Result<Self> {
@@ -227,7 +247,8 @@ impl Way {
         };
         let receivers = Receivers::start(WEBHOOKS, keeping)?;
         Ok(Self {
-            queue: hot_program(database, &receivers.urls(), batch).await?,
+            queue: open(database, program, &receivers.urls(), batch).await?,
+            program,
             receivers,
             client: Client::new(DEADLINE, Reach::PublicAndLoopback)?,
             adjust,
@@ -236,7 +257,7 @@ impl Way {
 
     /// Messages per second, from the storing of the first until the last is recorded.
     async fn rate_of_round(&mut self) -> anyhow::Result<f64> {
-        let slots = (0..SLOTS).map(|_| self.queue.messages(0, EVENTS).into_iter());
+        let slots = (0..SLOTS).map(|_| slot_of(&mut self.queue, self.program).into_iter());
         let slots = slots.map(|messages| messages.map(self.adjust).collect());
         let slots = slots.collect();
         self.take_round(slots).await.map(rate)
@@ -269,22 +290,33 @@ impl Way {
     }
 }
 
-/// A store with a webhook for each URL, all of which watch one program.
-async fn hot_program(
+/// A store with a webhook for each URL, all of which watch the program.
+async fn open(
     database: &Path,
+    program: HotProgram,
     urls: &[String],
     batch: Option<Batch>,
 ) -> anyhow::Result<Queue> {
-    let program = pool_write(0, 0).owner;
     Queue::create_with(Store::open(database).await?, urls, |_, new| {
         new.definition.commitment = Commitment::Confirmed;
         new.definition.batch = batch;
+        new.definition.events = [program.kind].into_iter().collect();
         new.definition.filters = Filters {
-            programs: vec![program],
+            programs: vec![ids::PROGRAM_ID],
             ..Filters::default()
         };
     })
     .await
+}
+
+/// The messages of one more slot.
+fn slot_of(queue: &mut Queue, program: HotProgram) -> Vec<NewMessage> {
+    queue.messages_of(|slot| {
+        let numbers = 0..program.events;
+        numbers
+            .map(|number| (program.event)(slot, number))
+            .collect()
+    })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "some thousands")]

@@ -4,6 +4,7 @@ use std::{env, process::Stdio};
 
 use anyhow::{Context, ensure};
 use sluice_geyser::AccountUpdate;
+use sluice_indexer::slots::SlotEvent;
 use sluice_store::{Commitment, Filters, Store};
 use sluice_testkit::{
     figure::{Figure, Limit},
@@ -79,10 +80,10 @@ async fn fill(store: Store, receivers: &Receivers) -> anyhow::Result<()> {
     .await?;
     for number in 0..EVENTS {
         let messages = queue.messages_of(|slot| {
-            vec![AccountUpdate {
+            vec![SlotEvent::Account(AccountUpdate {
                 data: vec![7; ACCOUNT].into(),
                 ..pool_write(slot, number)
-            }]
+            })]
         });
         queue.store(&messages).await?;
     }

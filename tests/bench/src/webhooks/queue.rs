@@ -122,20 +122,18 @@ impl Queue {
     pub fn messages(&mut self, first: u64, count: u64) -> Vec<NewMessage> {
         self.messages_of(|slot| {
             let numbers = first..first + count;
-            numbers.map(|number| pool_write(slot, number)).collect()
+            let written = numbers.map(|number| SlotEvent::Account(pool_write(slot, number)));
+            written.collect()
         })
     }
 
-    /// The messages of one more slot, in which these accounts were written.
+    /// The messages of one more slot, in which this happened.
     #[must_use]
-    pub fn messages_of(
-        &mut self,
-        written: impl FnOnce(u64) -> Vec<AccountUpdate>,
-    ) -> Vec<NewMessage> {
+    pub fn messages_of(&mut self, happened: impl FnOnce(u64) -> Vec<SlotEvent>) -> Vec<NewMessage> {
         self.slot += 1;
         let mut events = SlotEvents::default();
-        for account in written(self.slot) {
-            events.add(SlotEvent::Account(account));
+        for event in happened(self.slot) {
+            events.add(event);
         }
         let block = Block {
             slot: self.slot,

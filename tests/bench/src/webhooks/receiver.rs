@@ -17,8 +17,8 @@ use std::{
 
 use anyhow::{Context, ensure};
 use bytes::Bytes;
+use memchr::memmem;
 use parking_lot::Mutex;
-use serde::de::IgnoredAny;
 use service_kit::CancellationToken;
 use sluice_testkit::webhook_receiver::{
     ReceivedRequest, Replies, Reply, RequestHead, WebhookReceiver,
@@ -235,11 +235,8 @@ impl Replies for Counter {
     }
 }
 
-/// How many messages a batch has.
-///
-/// # Panics
-/// When it is none: then the sender is broken.
+/// How many messages a batch has, by how each begins: to take the JSON apart would be time of another machine.
 fn messages_of(body: &[u8]) -> u64 {
-    let messages: Vec<IgnoredAny> = serde_json::from_slice(body).expect("a batch is a list");
-    u64::try_from(messages.len()).expect("a machine's word")
+    let beginnings = memmem::find_iter(body, b"{\"id\":\"msg_");
+    u64::try_from(beginnings.count()).expect("a machine's word")
 }
