@@ -83,8 +83,6 @@ const ROUNDS: usize = 5;
 pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     let swaps = delivered(SWAPS).await?;
     let pools = delivered(POOLS).await?;
-    let rate = |figure, rate: f64| Figure::new(figure, rate.round(), "messages/s", Limit::None);
-    let against = |figure, ratio, limit| Figure::new(figure, ratio, "times", limit);
     let usual = stored(POOLS).await?;
     let long = stored(LONG).await?;
     Ok(vec![
@@ -92,9 +90,12 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
             "one program's transactions to 100 webhooks, stored and delivered",
             swaps.alone,
         ),
-        rate("the same in batches", swaps.batched),
+        rate(
+            "one program's transactions to 100 webhooks, in batches",
+            swaps.batched,
+        ),
         against(
-            "the same, against a body stored and posted for each webhook",
+            "transactions in batches, against a body stored and posted for each webhook",
             swaps.batched_against_own_body,
             Limit::AtLeast(3.0),
         ),
@@ -102,15 +103,18 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
             "one program's pools to 100 webhooks, stored and delivered",
             pools.alone,
         ),
-        rate("the same in batches", pools.batched),
+        rate(
+            "one program's pools to 100 webhooks, in batches",
+            pools.batched,
+        ),
         against(
-            "the same, against a body stored and posted for each webhook",
+            "pools in batches, against a body stored and posted for each webhook",
             pools.batched_against_own_body,
             Limit::AtLeast(3.0),
         ),
         rate("one program's pools to 100 webhooks, stored", usual.once),
         against(
-            "the same, against a body stored for each webhook",
+            "pools stored, against a body stored for each webhook",
             usual.once / usual.for_each,
             Limit::None,
         ),
@@ -121,6 +125,14 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
             Limit::AtLeast(3.0),
         ),
     ])
+}
+
+fn rate(figure: &'static str, rate: f64) -> Figure {
+    Figure::new(figure, rate.round(), "messages/s", Limit::None)
+}
+
+fn against(figure: &'static str, ratio: f64, limit: Limit) -> Figure {
+    Figure::new(figure, ratio, "times", limit)
 }
 
 /// Messages per second that are stored and delivered.
@@ -260,7 +272,7 @@ impl Way {
         let slots = (0..SLOTS).map(|_| slot_of(&mut self.queue, self.program).into_iter());
         let slots = slots.map(|messages| messages.map(self.adjust).collect());
         let slots = slots.collect();
-        self.take_round(slots).await.map(rate)
+        self.take_round(slots).await.map(per_second)
     }
 
     /// Stores the messages of some slots as the indexer does, while they are delivered, until everything is recorded; says how
@@ -320,6 +332,6 @@ fn slot_of(queue: &mut Queue, program: HotProgram) -> Vec<NewMessage> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "some thousands")]
-fn rate(took: Duration) -> f64 {
+fn per_second(took: Duration) -> f64 {
     MESSAGES as f64 / took.as_secs_f64()
 }
