@@ -70,9 +70,6 @@ const EVENTS: u64 = 100;
 /// Slots of one round.
 const SLOTS: u64 = 4;
 
-/// Messages of one round.
-const MESSAGES: u64 = SLOTS * EVENTS * 100;
-
 /// Rounds of each, in turns, of which the one in the middle counts. One more before them opens connections.
 const ROUNDS: usize = 5;
 
@@ -184,7 +181,7 @@ struct Stored {
 async fn stored(program: HotProgram) -> anyhow::Result<Stored> {
     let folder = tempfile::tempdir()?;
     let urls = urls();
-    let open = async |name| open(&folder.path().join(name), program, &urls, None).await;
+    let open = async |name| hot_queue(&folder.path().join(name), program, &urls, None).await;
     let (mut once, mut for_each) = (open("once").await?, open("for-each").await?);
     let (mut rates_once, mut rates_for_each) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -205,7 +202,6 @@ fn urls() -> Vec<String> {
 }
 
 /// Stores the messages of one slot; returns how many a second.
-#[expect(clippy::cast_precision_loss, reason = "some thousands")]
 async fn store_slot(
     queue: &mut Queue,
     program: HotProgram,
@@ -219,7 +215,7 @@ async fn store_slot(
         queue.store(&piece.messages).await?;
         took += begun.elapsed();
     }
-    Ok(count as f64 / took.as_secs_f64())
+    Ok(per_second(count, took))
 }
 
 const fn as_it_is(message: NewMessage) -> NewMessage {
@@ -259,7 +255,7 @@ impl Way {
         };
         let receivers = Receivers::start(WEBHOOKS, keeping)?;
         Ok(Self {
-            queue: open(database, program, &receivers.urls(), batch).await?,
+            queue: hot_queue(database, program, &receivers.urls(), batch).await?,
             program,
             receivers,
             client: Client::new(DEADLINE, Reach::PublicAndLoopback)?,
@@ -271,13 +267,19 @@ impl Way {
     async fn rate_of_round(&mut self) -> anyhow::Result<f64> {
         let slots = (0..SLOTS).map(|_| slot_of(&mut self.queue, self.program).into_iter());
         let slots = slots.map(|messages| messages.map(self.adjust).collect());
-        let slots = slots.collect();
-        self.take_round(slots).await.map(per_second)
+        let slots: Vec<Vec<NewMessage>> = slots.collect();
+        let count = slots.iter().map(Vec::len).sum();
+        let took = self.take_round(slots, u64::try_from(count)?).await?;
+        Ok(per_second(count, took))
     }
 
-    /// Stores the messages of some slots as the indexer does, while they are delivered, until everything is recorded; says how
-    /// long it took.
-    async fn take_round(&self, slots: Vec<Vec<NewMessage>>) -> anyhow::Result<Duration> {
+    /// Stores so many messages of some slots as the indexer does, while they are delivered, until everything is recorded; says
+    /// how long it took.
+    async fn take_round(
+        &self,
+        slots: Vec<Vec<NewMessage>>,
+        count: u64,
+    ) -> anyhow::Result<Duration> {
         let owed = Owed::default();
         let (to_lease, dispatcher) = (Arc::clone(&owed.to_lease), owed.submissions.capacity());
         let submit = async |written: Option<Written>| {
@@ -297,13 +299,13 @@ impl Way {
             }
             submit(written).await
         };
-        let receivers = (&self.receivers, MESSAGES);
+        let receivers = (&self.receivers, count);
         deliver(&self.queue.store, receivers, &self.client, owed, storing).await
     }
 }
 
 /// A store with a webhook for each URL, all of which watch the program.
-async fn open(
+async fn hot_queue(
     database: &Path,
     program: HotProgram,
     urls: &[String],
@@ -332,6 +334,6 @@ fn slot_of(queue: &mut Queue, program: HotProgram) -> Vec<NewMessage> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "some thousands")]
-fn per_second(took: Duration) -> f64 {
-    MESSAGES as f64 / took.as_secs_f64()
+fn per_second(count: usize, took: Duration) -> f64 {
+    count as f64 / took.as_secs_f64()
 }

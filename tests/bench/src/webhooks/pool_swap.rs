@@ -6,10 +6,9 @@
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use cpmm::{SWAP_EVENT_DISCRIMINATOR, SWAP_EVENT_LEN, ids};
 use sluice_geyser::{InnerInstruction, Instruction, TokenBalance, TransactionUpdate};
-use solana_pubkey::{Pubkey, pubkey};
+use solana_compute_budget_interface as compute_budget;
+use solana_pubkey::Pubkey;
 use solana_signature::Signature;
-
-const COMPUTE_BUDGET: Pubkey = pubkey!("ComputeBudget111111111111111111111111111111");
 
 /// Keys of the wallet, its two token accounts, the pool, its two vaults, its observations, and the two mints.
 const MADE_UP: u8 = 9;
@@ -20,7 +19,7 @@ const KNOWN: [Pubkey; 5] = [
     ids::AMM_CONFIG_0,
     ids::SPL_TOKEN,
     ids::PROGRAM_ID,
-    COMPUTE_BUDGET,
+    compute_budget::ID,
 ];
 const AUTHORITY: u8 = MADE_UP;
 const CONFIG: u8 = MADE_UP + 1;
@@ -36,6 +35,8 @@ const SWAP_ACCOUNTS: [u8; 13] = [0, AUTHORITY, CONFIG, 3, 1, 2, 4, 5, TOKEN, TOK
 pub fn pool_swap(slot: u64, number: u64) -> TransactionUpdate {
     let account_keys = keys(slot, number);
     let balances = vec![2_039_280; account_keys.len()];
+    let tokens = |amount| token_balances(&account_keys, amount);
+    let (pre_token_balances, post_token_balances) = (tokens(1_000_000_000), tokens(999_000_000));
     TransactionUpdate {
         slot,
         index: number,
@@ -59,8 +60,8 @@ pub fn pool_swap(slot: u64, number: u64) -> TransactionUpdate {
         compute_units: Some(48_211),
         pre_balances: balances.clone(),
         post_balances: balances,
-        pre_token_balances: token_balances(slot, number, 1_000_000_000),
-        post_token_balances: token_balances(slot, number, 999_000_000),
+        pre_token_balances,
+        post_token_balances,
     }
 }
 
@@ -99,9 +100,8 @@ fn transfer(accounts: &[u8]) -> InnerInstruction {
 }
 
 /// Of the wallet's token accounts and the vaults.
-fn token_balances(slot: u64, number: u64, amount: u64) -> Vec<TokenBalance> {
+fn token_balances(keys: &[Pubkey], amount: u64) -> Vec<TokenBalance> {
     let owned = [(1, 7, 0), (2, 8, 0), (4, 7, AUTHORITY), (5, 8, AUTHORITY)];
-    let keys = keys(slot, number);
     let key = |at: u8| keys.get(usize::from(at)).copied().unwrap_or_default();
     let balance = |(account_index, mint, owner)| TokenBalance {
         account_index,
@@ -110,7 +110,7 @@ fn token_balances(slot: u64, number: u64, amount: u64) -> Vec<TokenBalance> {
         program: Some(ids::SPL_TOKEN),
         amount,
         decimals: 6,
-        shown_amount: format!("{}", amount / 1_000_000),
+        shown_amount: (amount / 1_000_000).to_string(),
     };
     owned.map(balance).to_vec()
 }
@@ -120,8 +120,8 @@ fn logs() -> Vec<String> {
     let mut event = SWAP_EVENT_DISCRIMINATOR.to_vec();
     event.resize(SWAP_EVENT_LEN, 7);
     let budget = [
-        format!("Program {COMPUTE_BUDGET} invoke [1]"),
-        format!("Program {COMPUTE_BUDGET} success"),
+        format!("Program {} invoke [1]", compute_budget::ID),
+        format!("Program {} success", compute_budget::ID),
     ];
     let transfer = [
         format!("Program {token} invoke [2]"),

@@ -236,7 +236,12 @@ impl Replies for Counter {
 }
 
 /// How many messages a batch has, by how each begins: to take the JSON apart would be time of another machine.
+///
+/// # Panics
+/// When it is no list: then the sender is broken.
 fn messages_of(body: &[u8]) -> u64 {
+    let is_list = body.starts_with(b"[") && body.ends_with(b"]");
+    assert!(is_list, "a batch is a list");
     let beginnings = memmem::find_iter(body, b"{\"id\":\"msg_");
     u64::try_from(beginnings.count()).expect("a machine's word")
 }
