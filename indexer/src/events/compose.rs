@@ -22,9 +22,9 @@ use super::{
     payload,
     program_events::{ProgramEvent, invoked_programs, program_events},
     subscriber::Subscriber,
-    subscription_index::{SubscriberIndex, SubscriptionIndex, Subscriptions},
+    subscription_index::{AccountWatchers, SubscriberIndex, SubscriptionIndex, Subscriptions},
 };
-use crate::slots::{Block, Gap, LastOwners, RetractReason, SlotEventRef, SlotEvents, Taken};
+use crate::slots::{Block, Gap, LastOwners, RetractReason, SlotEvents, Taken};
 
 /// The incarnation of what is emitted again after it was retracted. That happens at confirmed, hence once.
 const REINSTATED: u32 = 1;
@@ -64,7 +64,8 @@ pub fn reinstated<'a>(
 
 /// What a message is composed of.
 enum Composed<'a> {
-    Event(SlotEventRef<'a>),
+    Transaction(&'a TransactionUpdate),
+    Account(&'a AccountUpdate, AccountWatchers),
     Taken(&'a Taken),
 }
 
@@ -112,23 +113,25 @@ impl<'a> Composer<'a> {
     fn messages_of(mut self, events: &'a SlotEvents) -> impl Iterator<Item = NewMessage> + use<'a> {
         // Putting events in order costs something, which a commitment without webhooks is spared.
         let events = (!self.index.is_empty()).then(|| {
+            let accounts = events.accounts();
+            let watchers = self.index.look_up(accounts.iter().map(|each| &each.pubkey));
+            let accounts = accounts.into_iter().zip(watchers);
+            let accounts = accounts.map(|(account, watchers)| Composed::Account(account, watchers));
             let taken = self.last_owners.taken().iter().map(Composed::Taken);
-            events.iter().map(Composed::Event).chain(taken)
+            let transactions = events.transactions().map(Composed::Transaction);
+            transactions.chain(accounts).chain(taken)
         });
         events.into_iter().flatten().flat_map(move |event| {
             match event {
-                Composed::Event(SlotEventRef::Transaction(transaction)) => {
-                    self.transaction(transaction);
-                }
-                Composed::Event(SlotEventRef::Account(account)) => self.account_change(account),
-                Composed::Event(SlotEventRef::Unread(_)) => {}
+                Composed::Transaction(transaction) => self.transaction(transaction),
+                Composed::Account(account, watchers) => self.account_change(account, watchers),
                 Composed::Taken(taken) => self.taken(taken),
             }
             std::mem::take(&mut self.messages)
         })
     }
 
-    fn account_change(&mut self, account: &AccountUpdate) {
+    fn account_change(&mut self, account: &AccountUpdate, watchers: AccountWatchers) {
         let writer = account.txn_signature.as_ref();
         let identity = MessageIdentity::AccountChange(self.block, &account.pubkey, writer);
         let mut composed = Vec::new();
@@ -142,7 +145,7 @@ impl<'a> Composer<'a> {
             });
         }
         self.index
-            .account_change(&account.pubkey, &account.owner, &mut self.matched);
+            .account_change(watchers, &account.owner, &mut self.matched);
         self.matched.retain(|each| !composed.contains(each));
         self.keep_those_that_want(|conditions| conditions::account(conditions, account));
         self.push(identity, Some(&account.pubkey), || {
@@ -413,8 +416,9 @@ pub fn account_states(
     const KIND: MessageKind = MessageKind::Event(EventKind::AccountChange);
     let index = subscriptions.at(commitment);
     let (mut messages, mut watching, mut by_program) = (Vec::new(), Vec::new(), Vec::new());
-    for (state, program) in states {
-        index.account_change(&state.pubkey, &state.owner, &mut watching);
+    let watchers = index.look_up(states.iter().map(|(state, _)| &state.pubkey));
+    for ((state, program), watchers) in states.iter().zip(watchers) {
+        index.account_change(watchers, &state.owner, &mut watching);
         if let Some(program) = program.filter(|program| *program != state.owner) {
             index.watchers_of_program(&program, &mut by_program);
             by_program.retain(|each| !watching.contains(each));

@@ -14,7 +14,7 @@ use sluice_geyser::TransactionUpdate;
 use sluice_store::{ActiveWebhooks, Commitment, EventKinds, Revision, WebhookId};
 use solana_pubkey::Pubkey;
 
-pub use self::address_index::{BYTES_PER_ADDRESS, SubscriptionIndex};
+pub use self::address_index::{AccountWatchers, BYTES_PER_ADDRESS, SubscriptionIndex};
 use self::address_index::{
     CHANGES_BY_OWNER, CHANGES_OF_ACCOUNT, Criteria, EVENTS_OF_PROGRAM, TRANSACTIONS_INVOKING,
     TRANSACTIONS_MENTIONING, TRANSACTIONS_OF_TOKEN_OWNER,

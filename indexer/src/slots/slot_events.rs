@@ -1,7 +1,9 @@
 //! Events of one slot, as far as any webhook watches them: account writes and transactions (pure).
 
-use std::collections::{BTreeMap, HashMap, btree_map::Entry, hash_map};
+use std::collections::{BTreeMap, HashMap, btree_map::Entry};
 
+use foldhash::fast::RandomState;
+use indexmap::{IndexMap, map};
 use sluice_geyser::{AccountUpdate, TokenBalance, TransactionUpdate};
 use solana_pubkey::Pubkey;
 
@@ -99,7 +101,9 @@ impl From<SlotEventRef<'_>> for SlotEvent {
 /// The events of one slot: the last write of each account, and the transactions.
 #[derive(Clone, Debug, Default)]
 pub struct SlotEvents {
-    accounts: HashMap<Pubkey, AccountUpdate>,
+    /// In the order in which the accounts came, mostly that of their last writes, which is cheap to sort. Nobody can choose addresses
+    /// that exist on the chain so that they hash alike.
+    accounts: IndexMap<Pubkey, AccountUpdate, RandomState>,
     /// Owners that an account had in this slot beside that of its last write, in the order in which they became known.
     former_owners: HashMap<Pubkey, Vec<Pubkey>>,
     transactions: BTreeMap<u64, Box<TransactionUpdate>>,
@@ -139,11 +143,11 @@ impl SlotEvents {
 
     fn add_write(&mut self, account: AccountUpdate) -> bool {
         let held = match self.accounts.entry(account.pubkey) {
-            hash_map::Entry::Vacant(place) => {
+            map::Entry::Vacant(place) => {
                 place.insert(account);
                 return true;
             }
-            hash_map::Entry::Occupied(held) => held.into_mut(),
+            map::Entry::Occupied(held) => held.into_mut(),
         };
         let (pubkey, is_later) = (account.pubkey, account.write_version > held.write_version);
         let other = if is_later {

@@ -48,10 +48,14 @@ fn index(webhooks: &[Definition<'_>]) -> Subscriptions {
 }
 
 fn account_change(index: &Subscriptions, account: u8, owner: u8) -> Vec<SubscriberIndex> {
+    changed(index.at(Commitment::Confirmed), account, owner)
+}
+
+fn changed(index: &SubscriptionIndex, account: u8, owner: u8) -> Vec<SubscriberIndex> {
     let mut found = vec![99];
-    index
-        .at(Commitment::Confirmed)
-        .account_change(&address(account), &address(owner), &mut found);
+    for watchers in index.look_up([&address(account)]) {
+        index.account_change(watchers, &address(owner), &mut found);
+    }
     found
 }
 
@@ -170,10 +174,8 @@ fn webhooks_match_events_at_their_own_commitment() {
         ..live(1, kinds)
     };
     let subscriptions = subscriptions(vec![live(0, kinds), finalized]);
-    let mut found = Vec::new();
     for (commitment, expected) in Commitment::ALL.into_iter().zip([vec![], vec![0], vec![1]]) {
-        let index = subscriptions.at(commitment);
-        index.account_change(&address(10), &address(99), &mut found);
+        let found = changed(subscriptions.at(commitment), 10, 99);
         assert_eq!(found, expected, "{commitment}");
     }
     assert!(subscriptions.at(Commitment::Processed).is_empty());
