@@ -29,8 +29,10 @@
 //! account writes and transactions, block metadata, `processed`, and then the higher commitments. It is taken whole from the
 //! source that completes it first, and from no other: write versions of two servers are never mixed. A slot comes a second time
 //! only when it is a replacement block, which its descendants or a commitment name; [`Assembled::Replaced`] comes before.
-//! Slots of which `dead` was reported go as they came.
+//! Slots of which `dead` was reported go as they came. A consumer that can take back what nobody has seen is given banks as they come,
+//! too ([`Assembled::Ahead`]).
 
+mod ahead;
 mod bank;
 mod giving;
 mod intake;
@@ -47,6 +49,7 @@ mod work;
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::{
+    ahead::Ahead,
     rooted::RootedBlocks,
     slot::AssembledSlot,
     source::{Patience, Source},
@@ -90,6 +93,19 @@ pub enum Assembled {
         /// The generation that brought the filter: [`SentRequest::filter`].
         filter: Generation,
         /// The first slot.
+        slot: u64,
+    },
+    /// Where that is [wanted](SlotAssembler::give_ahead): of a slot that is not known to be whole, the creation of its bank, or
+    /// what that writes. When the slot is given out, only what did not come ahead follows the creation.
+    Ahead {
+        /// The slot.
+        slot: u64,
+        /// What there is of it.
+        body: Body,
+    },
+    /// What came ahead of a slot is not given out, at least not as it came.
+    Void {
+        /// The slot.
         slot: u64,
     },
     /// The server delivered content of a slot after it had reported that the slot is complete, so what was given out of it
@@ -171,6 +187,7 @@ pub struct SlotAssembler {
     /// The newest generation given to a request.
     newest: Generation,
     rooted: RootedBlocks,
+    ahead: Ahead,
     assembled: Vec<Assembled>,
     findings: Vec<Finding>,
     /// Slots looked at, each time.
@@ -196,6 +213,7 @@ impl SlotAssembler {
             in_force: Vec::new(),
             newest: Generation::default(),
             rooted: RootedBlocks::default(),
+            ahead: Ahead::default(),
             assembled: Vec::new(),
             findings: Vec::new(),
             #[cfg(test)]
@@ -256,6 +274,7 @@ impl SlotAssembler {
 
     /// Takes out what can be given out.
     pub fn take(&mut self) -> Vec<Assembled> {
+        self.void_what_is_gone();
         std::mem::take(&mut self.assembled)
     }
 
@@ -272,6 +291,7 @@ impl SlotAssembler {
 
     /// Takes in an update of a source.
     pub fn update(&mut self, source: usize, update: Update) {
+        self.let_go();
         let Some(from) = self.sources.get_mut(source).filter(|from| from.connected) else {
             return;
         };

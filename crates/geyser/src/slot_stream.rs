@@ -139,6 +139,12 @@ impl SlotStream {
         Ok(self.filter)
     }
 
+    /// Gives out the banks that will most likely be given out as they come, too, from the next one that is created on:
+    /// [`Assembled::Ahead`].
+    pub const fn give_ahead(&mut self) {
+        self.assembler.give_ahead();
+    }
+
     /// The generation in which the consumer has asked for the filter last.
     pub(crate) const fn asked(&self) -> Generation {
         self.filter

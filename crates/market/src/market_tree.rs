@@ -54,7 +54,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cpmm::{ExchangeIds, TokenProgram};
 use sluice_chain_types::SlotStatus;
-use sluice_geyser::{AccountUpdate, SlotUpdate};
+use sluice_geyser::{AccountUpdate, Body, SlotUpdate};
 use solana_pubkey::Pubkey;
 
 use crate::{
@@ -137,6 +137,25 @@ impl MarketTree {
         self.accounts
             .write(slot, pubkey, Write { version, account });
         Ok(())
+    }
+
+    /// Takes in what came of a slot before that is known to be whole: its creation, or a write. Nobody sees it before the slot is
+    /// sealed.
+    pub(crate) fn ahead(&mut self, body: &Body) -> Result<(), Divergence> {
+        match body {
+            Body::Account(account) => self.account(account),
+            Body::Slot(slot) => self.slot(slot).map(drop),
+            Body::Transaction(_) | Body::BlockMeta(_) => Ok(()),
+        }
+    }
+
+    /// Forgets what came ahead of a slot.
+    pub(crate) fn void(&mut self, slot: u64) {
+        let is_unsealed = |bank: &Bank| bank.sealed().is_none();
+        if self.banks.get(&slot).is_some_and(is_unsealed) {
+            self.banks.remove(&slot);
+            self.accounts.retain(|each| each != slot);
+        }
     }
 
     /// Takes in a slot status. Returns whether one of the two heads is another slot than before.

@@ -68,6 +68,19 @@ impl Replay {
         Ok(())
     }
 
+    /// Takes in what came of a slot before that is known to be whole.
+    ///
+    /// # Errors
+    /// [`Stray`] when it has no place in what was reported before.
+    pub fn ahead(&mut self, body: &Body) -> Result<(), Stray> {
+        Ok(self.tree.ahead(body)?)
+    }
+
+    /// Forgets what came ahead of a slot.
+    pub fn void(&mut self, slot: u64) {
+        self.tree.void(slot);
+    }
+
     /// The market that readers see.
     #[must_use]
     pub const fn market(&self) -> &Market {

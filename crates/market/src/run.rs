@@ -268,6 +268,8 @@ impl<'a> Session<'a> {
                 status: SlotStatus::Dead,
                 dead_error: None,
             })?,
+            Assembled::Ahead { body, .. } => self.tree.ahead(body)?,
+            Assembled::Void { slot } => self.tree.void(*slot),
             Assembled::Late { slot, .. } => return Err(SessionEnd::Late(*slot)),
         }
         Ok(())
@@ -356,6 +358,8 @@ impl<'a> Session<'a> {
         if !self.ready {
             self.ready = true;
             self.backoff.reset();
+            // Before, whole slots wait, and nothing is gained by it.
+            self.stream.give_ahead();
             self.announce();
         }
     }

@@ -94,7 +94,10 @@ impl SideTrack {
                     actions.extend(self.tree.replaced(slot));
                     continue;
                 }
-                Assembled::InForce { .. } => continue,
+                // Nothing is asked for ahead.
+                Assembled::InForce { .. } | Assembled::Ahead { .. } | Assembled::Void { .. } => {
+                    continue;
+                }
             };
             if let Body::Slot(slot) = &mut update.body
                 && matches!(slot.status, SlotStatus::Confirmed | SlotStatus::Finalized)

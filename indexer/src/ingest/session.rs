@@ -150,6 +150,8 @@ impl<'a> Session<'a> {
             Assembled::Update(update) | Assembled::Late { update, .. } => {
                 self.update(update).await?;
             }
+            // Nothing is asked for ahead.
+            Assembled::Ahead { .. } | Assembled::Void { .. } => {}
         }
         self.record_in_force().await
     }

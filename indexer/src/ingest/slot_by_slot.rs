@@ -60,6 +60,9 @@ const fn is_status(assembled: &Assembled) -> bool {
     match assembled {
         Assembled::Update(update) => matches!(update.body, Body::Slot(_)),
         Assembled::Replaced { .. } => true,
-        Assembled::InForce { .. } | Assembled::Late { .. } => false,
+        Assembled::InForce { .. }
+        | Assembled::Late { .. }
+        | Assembled::Ahead { .. }
+        | Assembled::Void { .. } => false,
     }
 }

@@ -44,14 +44,24 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     let mut replay = begun(&trading)?;
     let servers = Servers::new([fast.endpoint().clone(), slow.endpoint().clone()]);
     let mut stream = SlotStream::open(servers, request()).await?;
+    stream.give_ahead();
     let (mut times, mut arrivals) = (Vec::new(), Vec::new());
     while times.len() < SLOTS {
         // As the market does: what was taken in is let go of when its slot is shown.
         let batch = stream.next_batch().await?;
         let arrived = Instant::now();
         for assembled in &batch {
-            let Assembled::Update(update) = assembled else {
-                continue;
+            let update = match assembled {
+                Assembled::Update(update) => update,
+                Assembled::Ahead { body, .. } => {
+                    replay.ahead(body)?;
+                    continue;
+                }
+                Assembled::Void { slot } => {
+                    replay.void(*slot);
+                    continue;
+                }
+                _ => continue,
             };
             replay.update(update)?;
             if let Some(sealed) = completed(update) {

@@ -135,6 +135,8 @@ impl Join {
                 Assembled::Update(update) => self.update(id, update),
                 Assembled::Replaced { slot } => self.replaced(id, slot),
                 Assembled::Late { slot, update } => self.late(id, slot, update),
+                // Nothing is asked for ahead.
+                Assembled::Ahead { .. } | Assembled::Void { .. } => {}
             }
         }
         let next = self.highest_given.map_or(0, |slot| slot.saturating_add(1));

@@ -34,11 +34,24 @@ pub(super) struct CollectedBank {
     spent: bool,
     /// Its content was given out.
     given: bool,
+    /// Its content is given ahead, all of it so far.
+    pub(super) goes_ahead: bool,
 }
 
-/// A bank as it is given out.
+/// What became of an account write or a transaction.
+pub(super) enum Collected {
+    /// It had come before.
+    Known,
+    /// It is held until its slot is given out.
+    Held,
+    /// Likewise, and it is given ahead.
+    Ahead(Body),
+    /// It belongs to what was given out without it.
+    TooLate(Update),
+}
+
+/// What ends a bank that is given out.
 pub(super) struct WholeBank {
-    pub(super) content: Vec<Update>,
     pub(super) meta: Option<Update>,
     pub(super) processed: Option<Update>,
 }
@@ -62,19 +75,21 @@ impl CollectedBank {
             ended: false,
             spent: false,
             given: false,
+            goes_ahead: false,
         }
     }
 
-    /// Takes in an account write or a transaction. Returns one that belongs to what was given out without it.
-    pub(super) fn collect(&mut self, update: Update) -> Option<Update> {
+    /// Takes in an account write or a transaction.
+    pub(super) fn collect(&mut self, update: Update) -> Collected {
         if !self.delivered.add(&update) {
-            return None;
+            return Collected::Known;
         }
         if self.spent {
-            return Some(update);
+            return Collected::TooLate(update);
         }
+        let ahead = self.goes_ahead.then(|| update.body.clone());
         self.content.push(update);
-        None
+        ahead.map_or(Collected::Held, Collected::Ahead)
     }
 
     /// Whether an update came before, or a later write of the same account did.
@@ -157,12 +172,17 @@ impl CollectedBank {
         self.delivered.contains(&other.delivered)
     }
 
-    /// Hands out the content. What was delivered stays known.
+    /// Gives ahead what is collected, and from here on what comes.
+    pub(super) fn go_ahead(&mut self) -> impl Iterator<Item = Body> {
+        self.goes_ahead = true;
+        self.content.iter().map(|update| update.body.clone())
+    }
+
+    /// Hands out what ends it; the content was taken out. What was delivered stays known.
     pub(super) fn spend(&mut self) -> WholeBank {
         self.spent = true;
         self.given = true;
         WholeBank {
-            content: std::mem::take(&mut self.content),
             // Its hash still distinguishes this bank from another.
             meta: self.meta.clone(),
             processed: self.processed.take(),

@@ -222,6 +222,7 @@ impl SlotAssembler {
 
     fn give_out(&mut self, slot: u64, (source, at): (usize, usize)) {
         let filter = self.whole_in(source, slot, at).unwrap_or_default();
+        let content = self.not_given_ahead(slot, (source, at));
         let Some(entry) = self.slots.get_mut(&slot) else {
             return;
         };
@@ -233,11 +234,7 @@ impl SlotAssembler {
             return;
         };
         let (blockhash, parent) = (bank.blockhash().unwrap_or_default().to_owned(), bank.parent);
-        let WholeBank {
-            content,
-            meta,
-            processed,
-        } = bank.spend();
+        let WholeBank { meta, processed } = bank.spend();
         entry.given = Some(Given {
             blockhash,
             parent,
@@ -261,6 +258,7 @@ impl SlotAssembler {
         self.assembled.extend(updates.map(Assembled::Update));
         self.highest_given = self.highest_given.max(Some(slot));
         self.children_are_due(slot);
+        self.begin_children_ahead(slot);
     }
 
     /// What builds on a slot may be given out now.
@@ -272,6 +270,7 @@ impl SlotAssembler {
 
     /// Takes back that a slot and what builds on it were given out. What builds on the next bank of the slot comes anew.
     pub(super) fn withdraw(&mut self, slot: u64) {
+        self.void_from(slot);
         if self.confirmed.is_some_and(|confirmed| slot <= confirmed) {
             self.confirmed = self.root;
             self.work.all_are_due();

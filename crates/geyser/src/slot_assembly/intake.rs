@@ -4,7 +4,7 @@ use sluice_chain_types::SlotStatus;
 
 use super::{
     Assembled, Finding, SlotAssembler,
-    bank::CollectedBank,
+    bank::{Collected, CollectedBank},
     slot::{EndedBank, SlotView},
     source::main_source,
 };
@@ -97,17 +97,23 @@ impl SlotAssembler {
             return;
         };
         let has_ended = bank.has_ended();
-        let late = bank.collect(update).and_then(|update| {
-            let given = entry.given.as_ref();
-            let is_copy = given.is_some_and(|given| bank.is_copy_of(&given.blockhash));
-            is_copy.then_some(update)
-        });
+        let (ahead, late) = match bank.collect(update) {
+            Collected::Known | Collected::Held => (None, None),
+            Collected::Ahead(body) => (Some(body), None),
+            Collected::TooLate(update) => {
+                let given = entry.given.as_ref();
+                let is_copy = given.is_some_and(|given| bank.is_copy_of(&given.blockhash));
+                (None, is_copy.then_some(update))
+            }
+        };
         let filter = from.filter(generation);
         let late = late.and_then(|update| entry.take_late(source, update, filter));
         if has_ended {
             // It may hold now all that an earlier copy does.
             self.work.is_due(slot);
         }
+        self.assembled
+            .extend(ahead.map(|body| Assembled::Ahead { slot, body }));
         self.assembled
             .extend(late.map(|update| Assembled::Late { slot, update }));
     }
@@ -280,6 +286,7 @@ impl SlotAssembler {
         let mut bank = CollectedBank::new(id, generation, witnessed);
         bank.parent = parent;
         view.banks.push(bank);
+        self.begin_ahead(slot);
     }
 
     fn processed(&mut self, source: usize, slot: u64, generation: Generation, update: Update) {

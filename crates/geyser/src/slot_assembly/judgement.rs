@@ -76,7 +76,7 @@ impl SlotAssembler {
     }
 
     /// The filter that a slot must be whole under.
-    fn required(&self, slot: u64) -> Generation {
+    pub(super) fn required(&self, slot: u64) -> Generation {
         let mut newest = self.in_force.iter().rev();
         newest
             .find(|(first, _)| *first <= slot)

@@ -1,5 +1,6 @@
 //! Slot assembly against a model of the reference server: cuts, replays, forks, replaced blocks, several servers.
 
+mod ahead;
 mod bank_ids;
 mod late;
 mod late_deaths;
@@ -24,11 +25,16 @@ fn run_prepared(
     ignores_later: bool,
     prepare: impl Fn(&mut World) + std::panic::RefUnwindSafe,
 ) {
-    let (mut asked, mut reconnects) = (0, 0);
+    let mut total = Ran::default();
     for seed in 0..seeds {
         let ran = std::panic::catch_unwind(|| {
             let mut world = World::new(seed, servers, forks, ignores_later);
             prepare(&mut world);
+            // Every other world, so that both ways are met.
+            let gives_ahead = seed % 2 == 1;
+            if gives_ahead {
+                world.give_ahead();
+            }
             for server in 0..servers {
                 world.connect(2 * server, None);
             }
@@ -36,17 +42,36 @@ fn run_prepared(
                 world.step(true);
             }
             world.finish();
-            (world.asked.iter().sum::<u64>(), world.reconnects)
+            let (came_ahead, void) = world.consumer.came_ahead;
+            assert!(gives_ahead || came_ahead + void == 0, "nothing was wanted");
+            Ran {
+                asked: world.asked.iter().sum(),
+                reconnects: world.reconnects,
+                came_ahead,
+                void,
+            }
         });
         let ran = ran.unwrap_or_else(|_| panic!("seed {seed}"));
-        asked += ran.0;
-        reconnects += ran.1;
+        total.asked += ran.asked;
+        total.reconnects += ran.reconnects;
+        total.came_ahead += ran.came_ahead;
+        total.void += ran.void;
     }
-    // The runs would prove nothing if nothing had been cut or asked for.
+    // The runs would prove nothing if nothing had been cut or asked for, or had come ahead.
     assert!(
-        reconnects > seeds && asked > seeds / 2,
-        "{reconnects} reconnects, {asked} asked"
+        total.reconnects > seeds && total.asked > seeds / 2,
+        "{total:?}"
     );
+    assert!(total.came_ahead > seeds && total.void > seeds, "{total:?}");
+}
+
+/// What happened in a world.
+#[derive(Debug, Default)]
+struct Ran {
+    asked: u64,
+    reconnects: u64,
+    came_ahead: u64,
+    void: u64,
 }
 
 #[test]
@@ -258,6 +283,9 @@ fn deliver(
             Assembled::InForce { filter, slot } => in_force.push((filter.0, slot)),
             Assembled::Replaced { slot } => panic!("slot {slot} is replaced"),
             Assembled::Late { slot, .. } => panic!("slot {slot} is late"),
+            Assembled::Ahead { slot, .. } | Assembled::Void { slot } => {
+                panic!("nothing of {slot} is wanted ahead")
+            }
         }
     }
     (slots, in_force)

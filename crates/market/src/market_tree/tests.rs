@@ -229,6 +229,38 @@ fn a_repeated_write_to_a_sealed_slot_is_ignored_and_a_new_one_is_reported() {
     assert_eq!(late, Err(Divergence::LateWrite { slot, pubkey }));
 }
 
+/// Slot 11, of which its creation and a write of the first vault came ahead.
+fn with_a_write_ahead() -> World {
+    let mut world = World::with_pool();
+    let created = Body::Slot(status(11, 10, SlotStatus::CreatedBank));
+    let write = Body::Account(written(11, 7, key(VAULT_0), vault(0, 107)));
+    for body in [created, write] {
+        world.tree.ahead(&body).expect("in order");
+    }
+    assert_eq!(world.quoted(), Some((1, 100, 200)), "nobody sees it");
+    world
+}
+
+#[test]
+fn what_came_ahead_of_a_slot_is_part_of_it_when_it_is_sealed() {
+    let mut world = with_a_write_ahead();
+    world.report(&status(11, 10, SlotStatus::CreatedBank));
+    world.write(11, 8, VAULT_1, vault(1, 190)).seal(11);
+    assert_eq!(world.quoted(), Some((1, 107, 190)));
+    world.tree.void(11);
+    assert_eq!(world.quoted(), Some((1, 107, 190)), "it is sealed");
+}
+
+#[test]
+fn what_came_ahead_of_a_slot_and_is_void_is_no_part_of_it() {
+    let mut world = with_a_write_ahead();
+    world.tree.void(11);
+    // As another server numbers its writes.
+    world.report(&status(11, 10, SlotStatus::CreatedBank));
+    world.write(11, 3, VAULT_1, vault(1, 190)).seal(11);
+    assert_eq!(world.quoted(), Some((1, 100, 190)));
+}
+
 #[test]
 fn a_repeated_status_changes_nothing() {
     let mut world = World::with_pool();

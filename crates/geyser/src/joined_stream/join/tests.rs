@@ -132,6 +132,7 @@ fn text(join: &mut Join) -> String {
             Assembled::InForce { filter, slot } => format!("filter {filter} from {slot}"),
             Assembled::Late { slot, .. } => format!("late {slot}"),
             Assembled::Replaced { slot } => format!("replaced {slot}"),
+            Assembled::Ahead { slot, .. } | Assembled::Void { slot } => format!("ahead {slot}"),
             Assembled::Update(update) => match update.body {
                 Body::Transaction(it) => format!("t{}", it.index),
                 Body::BlockMeta(meta) => meta.blockhash,

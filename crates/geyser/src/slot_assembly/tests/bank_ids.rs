@@ -71,7 +71,7 @@ fn given(assembler: &mut SlotAssembler) -> Vec<String> {
     let words = taken.filter_map(|assembled| match assembled {
         Assembled::Replaced { slot } => Some(format!("{slot} replaced")),
         Assembled::Late { slot, .. } => Some(format!("{slot} late")),
-        Assembled::InForce { .. } => None,
+        Assembled::InForce { .. } | Assembled::Ahead { .. } | Assembled::Void { .. } => None,
         Assembled::Update(update) => match update.body {
             Body::Account(account) => Some(format!("write {}", account.write_version)),
             Body::BlockMeta(meta) => Some(format!("block {}", meta.blockhash)),

@@ -21,6 +21,10 @@ pub(super) struct Consumer {
     hash: Option<String>,
     commitments: BTreeSet<(u64, bool)>,
     in_force: Vec<(u64, Generation)>,
+    /// What came ahead of slots, the creation first.
+    ahead: BTreeMap<u64, Vec<Body>>,
+    /// How many slots were given out that had come ahead, and how many that came ahead were void.
+    pub(super) came_ahead: (u64, u64),
 }
 
 impl Consumer {
@@ -29,11 +33,30 @@ impl Consumer {
             Assembled::Update(update) => update,
             Assembled::InForce { filter, slot } => return self.in_force.push((slot, filter)),
             Assembled::Replaced { slot } => return self.withdraw(slot, validator, start),
+            Assembled::Ahead { slot, body } => return self.ahead(slot, body),
+            Assembled::Void { slot } => {
+                self.ahead.remove(&slot).expect("something came ahead");
+                self.came_ahead.1 += 1;
+                return;
+            }
             Assembled::Late { slot, update } => {
                 panic!("slot {slot} was given out before it was whole: {update:?}")
             }
         };
-        match update.body {
+        self.body(update.body, validator, start);
+    }
+
+    /// What comes ahead is of a slot that was not given out, and begins with its creation.
+    fn ahead(&mut self, slot: u64, body: Body) {
+        assert!(!self.given.contains_key(&slot), "slot {slot} was given out");
+        let is_creation = matches!(&body, Body::Slot(_));
+        let came = self.ahead.entry(slot).or_default();
+        assert_eq!(came.is_empty(), is_creation, "the creation comes first");
+        came.push(body);
+    }
+
+    fn body(&mut self, body: Body, validator: &Validator, start: Option<u64>) {
+        match body {
             Body::Account(account) => {
                 let (slot, _, bank) = self.open.as_mut().expect("a slot is open");
                 assert_eq!(account.slot, *slot);
@@ -71,6 +94,14 @@ impl Consumer {
                 );
                 self.open = Some((slot, status.parent, BankTruth::default()));
                 self.numbered_by = None;
+                let mut came = self.ahead.remove(&slot).unwrap_or_default().into_iter();
+                if let Some(Body::Slot(created)) = came.next() {
+                    assert_eq!(created.parent, status.parent);
+                    self.came_ahead.0 += 1;
+                }
+                for body in came {
+                    self.body(body, validator, start);
+                }
             }
             SlotStatus::Processed => {
                 let Some((open, parent, mut bank)) = self.open.take() else {
@@ -104,6 +135,11 @@ impl Consumer {
 
     /// A slot and what builds on it are not there any more.
     fn withdraw(&mut self, slot: u64, validator: &Validator, start: Option<u64>) {
+        let parents = self.ahead.values().filter_map(|came| match came.first() {
+            Some(Body::Slot(created)) => created.parent,
+            _ => None,
+        });
+        assert!(!parents.clone().any(|parent| parent == slot), "void before");
         self.given.remove(&slot);
         loop {
             let given = &self.given;
@@ -190,6 +226,11 @@ impl World {
         for _ in 0..40 {
             self.validator.step(&mut self.random);
         }
+    }
+
+    /// Lets the assembler give ahead.
+    pub(super) const fn give_ahead(&mut self) {
+        self.assembler.give_ahead();
     }
 
     pub(super) fn connect(&mut self, source: usize, from_slot: Option<u64>) {
