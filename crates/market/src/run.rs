@@ -312,7 +312,10 @@ impl<'a> Session<'a> {
         if self.tree.slot(update)? {
             self.publish();
         }
-        self.fetch_missing();
+        // What an open slot needs, of which something came ahead, may not exist before it is complete.
+        if update.status == SlotStatus::Processed {
+            self.fetch_missing();
+        }
         Ok(())
     }
 
