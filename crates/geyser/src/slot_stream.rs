@@ -139,8 +139,8 @@ impl SlotStream {
         Ok(self.filter)
     }
 
-    /// Gives out the banks that will most likely be given out as they come, too, from the next one that is created on:
-    /// [`Assembled::Ahead`].
+    /// Gives out banks as they come, too, that will most likely be given out: [`Assembled::Ahead`], from the next one on that is
+    /// created, or of which the parent is given out.
     pub const fn give_ahead(&mut self) {
         self.assembler.give_ahead();
     }

@@ -101,23 +101,22 @@ impl SlotAssembler {
         slot: u64,
         (source, at): (usize, usize),
     ) -> Vec<Update> {
-        let given_with = self.ahead.slots.get(&slot).copied();
         let entry = self.slots.get_mut(&slot);
         let bank = entry.and_then(|entry| entry.views.get_mut(source)?.banks.get_mut(at));
         let Some(bank) = bank else {
             return Vec::new();
         };
-        let is_held = bank.goes_ahead && given_with.is_some() && bank.parent == given_with;
         let content = bank.take_content();
-        if given_with.is_some() && !is_held {
+        let Some(given_with) = self.ahead.slots.get(&slot) else {
+            return content;
+        };
+        if !bank.goes_ahead || bank.parent != Some(*given_with) {
             self.void(slot);
+            return content;
         }
-        if is_held {
-            self.end_ahead(slot);
-            self.ahead.done.extend(content);
-            return Vec::new();
-        }
-        content
+        self.end_ahead(slot);
+        self.ahead.done.extend(content);
+        Vec::new()
     }
 
     /// Takes back what was given ahead of a slot and of all above: what they build on is taken back.

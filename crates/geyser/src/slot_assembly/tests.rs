@@ -256,7 +256,18 @@ fn update(generation: u64, body: Body) -> Update {
     }
 }
 
-/// Delivers updates under a generation, and returns the slots that were given out, each with its number of writes, and the
+/// Delivers updates of a source under a generation.
+fn take_in(
+    assembler: &mut SlotAssembler,
+    (source, generation): (usize, u64),
+    bodies: impl IntoIterator<Item = Body>,
+) {
+    for body in bodies {
+        assembler.update(source, update(generation, body));
+    }
+}
+
+/// Delivers updates of the first source under a generation, and returns the slots that were given out, each with its number of writes, and the
 /// filters that came into force.
 fn deliver(
     assembler: &mut SlotAssembler,
@@ -264,9 +275,7 @@ fn deliver(
     bodies: impl IntoIterator<Item = Body>,
 ) -> (Slots, Filters) {
     let (mut slots, mut in_force) = (Slots::new(), Filters::new());
-    for body in bodies {
-        assembler.update(0, update(generation, body));
-    }
+    take_in(assembler, (0, generation), bodies);
     for assembled in assembler.take() {
         match assembled {
             Assembled::Update(update) => match update.body {

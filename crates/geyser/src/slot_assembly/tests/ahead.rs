@@ -10,19 +10,9 @@ fn begun(servers: usize) -> SlotAssembler {
     }
     assembler.give_ahead();
     let first = [created(10), account(10, 1), meta(10), processed(10)];
-    deliver_to(&mut assembler, 0, first);
+    take_in(&mut assembler, (0, 1), first);
     assembler.take();
     assembler
-}
-
-fn deliver_to(
-    assembler: &mut SlotAssembler,
-    source: usize,
-    bodies: impl IntoIterator<Item = Body>,
-) {
-    for body in bodies {
-        assembler.update(source, update(1, body));
-    }
 }
 
 /// What was given out since, in words.
@@ -50,19 +40,19 @@ fn given(assembler: &mut SlotAssembler) -> Vec<String> {
 #[test]
 fn what_a_bank_writes_comes_at_once_and_not_again_when_its_slot_is_given_out() {
     let mut assembler = begun(1);
-    deliver_to(&mut assembler, 0, [created(11), account(11, 2)]);
+    take_in(&mut assembler, (0, 1), [created(11), account(11, 2)]);
     assert_eq!(
         given(&mut assembler),
         ["ahead CreatedBank 11", "ahead write 2"]
     );
     // A write that is older than the last one is none.
-    deliver_to(
+    take_in(
         &mut assembler,
-        0,
+        (0, 1),
         [account(11, 2), account(11, 3), meta(11)],
     );
     assert_eq!(given(&mut assembler), ["ahead write 3"]);
-    deliver_to(&mut assembler, 0, [processed(11)]);
+    take_in(&mut assembler, (0, 1), [processed(11)]);
     assert_eq!(
         given(&mut assembler),
         ["CreatedBank 11", "hash11", "Processed 11"]
@@ -72,13 +62,13 @@ fn what_a_bank_writes_comes_at_once_and_not_again_when_its_slot_is_given_out() {
 #[test]
 fn what_its_child_has_written_comes_with_the_end_of_a_slot_that_is_announced_late() {
     let mut assembler = begun(1);
-    deliver_to(
+    take_in(
         &mut assembler,
-        0,
+        (0, 1),
         [created(11), meta(11), created(12), account(12, 2)],
     );
     assert_eq!(given(&mut assembler), ["ahead CreatedBank 11"]);
-    deliver_to(&mut assembler, 0, [processed(11), account(12, 3)]);
+    take_in(&mut assembler, (0, 1), [processed(11), account(12, 3)]);
     assert_eq!(
         given(&mut assembler),
         [
@@ -95,10 +85,10 @@ fn what_its_child_has_written_comes_with_the_end_of_a_slot_that_is_announced_lat
 #[test]
 fn what_came_ahead_is_void_when_another_server_is_the_first_to_complete_the_slot() {
     let mut assembler = begun(2);
-    deliver_to(&mut assembler, 0, [created(11), account(11, 2)]);
+    take_in(&mut assembler, (0, 1), [created(11), account(11, 2)]);
     let other = [created(11), account(11, 7), meta(11), processed(11)];
-    deliver_to(&mut assembler, 2, [processed(10)]);
-    deliver_to(&mut assembler, 2, other);
+    take_in(&mut assembler, (2, 1), [processed(10)]);
+    take_in(&mut assembler, (2, 1), other);
     assert_eq!(
         given(&mut assembler),
         [
@@ -117,20 +107,20 @@ fn what_came_ahead_is_void_when_another_server_is_the_first_to_complete_the_slot
 fn what_came_ahead_is_void_when_its_connection_is_lost_or_its_bank_is_dead() {
     for lost in [true, false] {
         let mut assembler = begun(1);
-        deliver_to(&mut assembler, 0, [created(11), account(11, 2)]);
+        take_in(&mut assembler, (0, 1), [created(11), account(11, 2)]);
         given(&mut assembler);
         if lost {
             assembler.disconnected(0);
             assert_eq!(given(&mut assembler), ["void 11"]);
             continue;
         }
-        deliver_to(
+        take_in(
             &mut assembler,
-            0,
+            (0, 1),
             [slot_status(11, Some(10), SlotStatus::Dead)],
         );
         assert_eq!(given(&mut assembler), ["void 11", "Dead 11"]);
-        deliver_to(&mut assembler, 0, [created(11), account(11, 3)]);
+        take_in(&mut assembler, (0, 1), [created(11), account(11, 3)]);
         assert_eq!(
             given(&mut assembler),
             ["ahead CreatedBank 11", "ahead write 3"]
@@ -141,11 +131,11 @@ fn what_came_ahead_is_void_when_its_connection_is_lost_or_its_bank_is_dead() {
 #[test]
 fn what_came_ahead_is_void_when_what_it_builds_on_is_taken_back() {
     let mut assembler = begun(1);
-    deliver_to(&mut assembler, 0, [created(11), account(11, 2)]);
+    take_in(&mut assembler, (0, 1), [created(11), account(11, 2)]);
     given(&mut assembler);
-    deliver_to(
+    take_in(
         &mut assembler,
-        0,
+        (0, 1),
         [slot_status(10, Some(9), SlotStatus::Dead)],
     );
     assert_eq!(given(&mut assembler), ["void 11", "Dead 10"]);
@@ -155,6 +145,6 @@ fn what_came_ahead_is_void_when_what_it_builds_on_is_taken_back() {
 fn nothing_comes_ahead_of_what_is_not_known_to_begin_under_the_filter() {
     let mut assembler = begun(1);
     // Of slot 11 the creation was not reported.
-    deliver_to(&mut assembler, 0, [account(11, 2), account(11, 3)]);
+    take_in(&mut assembler, (0, 1), [account(11, 2), account(11, 3)]);
     assert_eq!(given(&mut assembler), [] as [&str; 0]);
 }

@@ -2,15 +2,6 @@
 
 use super::*;
 
-fn update(generation: u64, body: Body) -> Update {
-    Update {
-        filters: vec![Generation(generation).name("filter")],
-        created_at: None,
-        bank_id: None,
-        body,
-    }
-}
-
 /// What was reported to be late.
 fn reported(assembled: &[Assembled]) -> Vec<Body> {
     let late = assembled.iter().filter_map(|each| match each {

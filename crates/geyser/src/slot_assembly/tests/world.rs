@@ -135,11 +135,11 @@ impl Consumer {
 
     /// A slot and what builds on it are not there any more.
     fn withdraw(&mut self, slot: u64, validator: &Validator, start: Option<u64>) {
-        let parents = self.ahead.values().filter_map(|came| match came.first() {
+        let mut parents = self.ahead.values().filter_map(|came| match came.first() {
             Some(Body::Slot(created)) => created.parent,
             _ => None,
         });
-        assert!(!parents.clone().any(|parent| parent == slot), "void before");
+        assert!(!parents.any(|parent| parent == slot), "void before");
         self.given.remove(&slot);
         loop {
             let given = &self.given;
