@@ -4,8 +4,10 @@
 //! there are costs nothing but the sending. It begins with its first reader and ends with its last, or with the reason for
 //! which there is no quote any more.
 
+mod board;
 mod feed;
 mod reader;
+mod shown;
 
 #[cfg(test)]
 mod tests;
@@ -21,8 +23,9 @@ use tokio::sync::watch;
 
 pub use self::reader::Reader;
 use self::{
+    board::Board,
     feed::{Feed, Pace},
-    reader::Shown,
+    shown::Shown,
 };
 use crate::{error::ApiError, pricing::Ask};
 
@@ -80,7 +83,7 @@ pub struct QuoteFeeds<S = Market> {
 
 /// The feeds that can be read, by what they answer.
 #[derive(Clone, Default)]
-struct OpenFeeds(Arc<Mutex<HashMap<Question, watch::Sender<Shown>>>>);
+struct OpenFeeds(Arc<Mutex<HashMap<Question, Board>>>);
 
 impl<S: Source> QuoteFeeds<S> {
     /// None is open. All end at `shutdown`.
@@ -106,7 +109,7 @@ impl<S: Source> QuoteFeeds<S> {
         // Held while the first answer is priced, in microseconds: all who connect again at once share that one too.
         let mut open = self.open.0.lock();
         if let Some(feed) = open.get(&question) {
-            return Ok(Reader::new(feed.subscribe()));
+            return Ok(Reader::new(feed.onlooker()));
         }
         if self.shutdown.is_cancelled() {
             return Err(ApiError::Stopping);
@@ -114,7 +117,8 @@ impl<S: Source> QuoteFeeds<S> {
         // Before the market is looked at, so that no change after it is missed.
         let changes = self.source.changes();
         let first = price()?;
-        let (shown, receiver) = watch::channel(Shown::first(first.slot(), &first.json()?));
+        let shown = Board::new(Shown::first(first.slot(), &first.json()?));
+        let reader = Reader::new(shown.onlooker());
         open.insert(question, shown.clone());
         drop(open);
         let feed = Feed {
@@ -128,7 +132,7 @@ impl<S: Source> QuoteFeeds<S> {
             pace: self.pace,
         };
         tokio::spawn(feed.run(self.shutdown.clone()));
-        Ok(Reader::new(receiver))
+        Ok(reader)
     }
 
     /// How many feeds are open.
@@ -140,21 +144,18 @@ impl<S: Source> QuoteFeeds<S> {
 
 impl OpenFeeds {
     /// Takes a feed away, so that the next reader begins another.
-    fn remove(&self, question: &Question, feed: &watch::Sender<Shown>) {
+    fn remove(&self, question: &Question, feed: &Board) {
         let mut open = self.0.lock();
-        if open
-            .get(question)
-            .is_some_and(|known| known.same_channel(feed))
-        {
+        if open.get(question).is_some_and(|known| known.is(feed)) {
             open.remove(question);
         }
     }
 
     /// Takes a feed away that nobody reads any more; whether it was.
-    fn remove_unread(&self, question: &Question, feed: &watch::Sender<Shown>) -> bool {
+    fn remove_unread(&self, question: &Question, feed: &Board) -> bool {
         // Under the lock, so that no reader joins between the two.
         let mut open = self.0.lock();
-        let is_unread = feed.receiver_count() == 0;
+        let is_unread = !feed.has_onlookers();
         if is_unread {
             open.remove(question);
         }

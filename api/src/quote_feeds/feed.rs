@@ -8,7 +8,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval},
 };
 
-use super::{Answer, OpenFeeds, Question, Source, reader::Shown};
+use super::{Answer, OpenFeeds, Question, Source, board::Board};
 use crate::{error::ApiError, stream_end::StreamEnd};
 
 /// How often a feed does what no change of the market makes it do.
@@ -38,15 +38,16 @@ pub(super) struct Feed<S, A, P> {
     pub(super) price: P,
     /// What is shown.
     pub(super) last: A,
-    pub(super) shown: watch::Sender<Shown>,
+    pub(super) shown: Board,
     pub(super) open: OpenFeeds,
     pub(super) pace: Pace,
 }
 
 impl<S, A, P> Drop for Feed<S, A, P> {
-    /// However it ends, the next reader begins another feed.
+    /// However it ends, the next reader begins another feed, and those of this one have nothing to wait for.
     fn drop(&mut self) {
         self.open.remove(&self.question, &self.shown);
+        self.shown.leave();
     }
 }
 
@@ -84,7 +85,7 @@ impl<S: Source, A: Answer, P: Fn() -> Result<A, ApiError>> Feed<S, A, P> {
         let answer = (self.price)()?;
         if !answer.repeats(&self.last) {
             let (slot, json) = (answer.slot(), answer.json()?);
-            self.shown.send_modify(|shown| shown.replace(slot, &json));
+            self.shown.change(|shown| shown.replace(slot, &json));
             self.last = answer;
             *beat_at = Instant::now() + self.pace.beat;
         }
@@ -94,7 +95,7 @@ impl<S: Source, A: Answer, P: Fn() -> Result<A, ApiError>> Feed<S, A, P> {
     fn look(&self, beat_at: &mut Instant) -> Result<(), ApiError> {
         let slot = self.source.slot(self.question.ask.commitment)?;
         if Instant::now() >= *beat_at {
-            self.shown.send_modify(|shown| shown.beat(slot));
+            self.shown.change(|shown| shown.beat(slot));
             *beat_at = Instant::now() + self.pace.beat;
         }
         Ok(())
@@ -104,6 +105,6 @@ impl<S: Source, A: Answer, P: Fn() -> Result<A, ApiError>> Feed<S, A, P> {
         // First, so that who connects again is not given a feed that has ended.
         self.open.remove(&self.question, &self.shown);
         let end = StreamEnd::from(reason);
-        self.shown.send_modify(|shown| shown.end(end));
+        self.shown.change(|shown| shown.end(end));
     }
 }

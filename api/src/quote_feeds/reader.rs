@@ -1,148 +1,30 @@
 //! Reader: one stream's place in a feed, and what it has to send next.
 
-use bytes::Bytes;
-use tokio::sync::watch;
-use tokio_tungstenite::tungstenite::Utf8Bytes;
-
-use crate::{sockets::SocketEvent, stream_end::StreamEnd};
-
-/// What a feed shows: always the newest alone.
-#[derive(Clone, Debug)]
-pub(super) struct Shown {
-    /// How many quotes there were; rises with each.
-    number: u64,
-    quote: Event,
-    /// Highest slot of any quote so far.
-    highest: u64,
-    /// Whether no quote before was of this slot or of a later one, which a reader may have seen.
-    names_one_quote: bool,
-    /// How many signs of life there were.
-    beats: u64,
-    /// The slot up to which the quote is known to be true.
-    true_at: u64,
-    /// Why there is no quote any more.
-    end: Option<StreamEnd>,
-}
-
-/// What is sent down a stream.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A quote that differs from the one before.
-    Quote {
-        /// The slot in which it first was true.
-        slot: u64,
-        /// The whole of a server-sent event.
-        sse: Bytes,
-        /// The same as a message of a WebSocket.
-        message: Utf8Bytes,
-    },
-    /// The stream stands, and the quote is still true.
-    Beat {
-        /// The slot up to which it is.
-        slot: u64,
-    },
-    /// The last event.
-    End(StreamEnd),
-}
-
-impl Event {
-    /// A quote, written once for all readers; `json` is one line.
-    fn quote(slot: u64, json: &[u8]) -> Self {
-        let json = String::from_utf8_lossy(json);
-        Self::Quote {
-            slot,
-            sse: format!("event: quote\nid: {slot}\ndata: {json}\n\n").into(),
-            message: format!(r#"{{"event":"quote","id":{slot},"data":{json}}}"#).into(),
-        }
-    }
-
-    /// The event as it goes down a stream of server-sent events.
-    #[must_use]
-    pub fn into_sse(self) -> Bytes {
-        match self {
-            Self::Quote { sse, .. } => sse,
-            // A comment, which a reader need not know of.
-            Self::Beat { slot } => format!(": true in slot {slot}\n\n").into(),
-            Self::End(end) => end.sse(),
-        }
-    }
-
-    /// The event as it goes down a WebSocket.
-    #[must_use]
-    pub fn into_socket(self) -> SocketEvent {
-        match self {
-            Self::Quote { message, .. } => SocketEvent::Message(message),
-            Self::Beat { slot } => SocketEvent::Beat(format!("true in slot {slot}").into()),
-            Self::End(end) => SocketEvent::End(end),
-        }
-    }
-}
-
-impl Shown {
-    /// The first quote.
-    pub(super) fn first(slot: u64, json: &[u8]) -> Self {
-        Self {
-            number: 1,
-            quote: Event::quote(slot, json),
-            highest: slot,
-            names_one_quote: true,
-            beats: 0,
-            true_at: slot,
-            end: None,
-        }
-    }
-
-    /// Another quote takes the place of the one before.
-    pub(super) fn replace(&mut self, slot: u64, json: &[u8]) {
-        self.number = self.number.saturating_add(1);
-        self.quote = Event::quote(slot, json);
-        // After a reorg a slot may come again, with another block.
-        self.names_one_quote = slot > self.highest;
-        self.highest = self.highest.max(slot);
-        self.true_at = slot;
-    }
-
-    /// The quote is still true in this slot.
-    pub(super) const fn beat(&mut self, slot: u64) {
-        self.beats = self.beats.saturating_add(1);
-        self.true_at = slot;
-    }
-
-    /// There is no quote any more.
-    pub(super) fn end(&mut self, end: StreamEnd) {
-        self.end = Some(end);
-    }
-}
+use super::{
+    board::Onlooker,
+    shown::{Event, Seen},
+};
 
 /// One reader of a feed.
-#[derive(Debug)]
 pub struct Reader {
-    shown: watch::Receiver<Shown>,
-    /// The newest quote that it was given.
-    number: u64,
-    beats: u64,
+    onlooker: Onlooker,
+    seen: Seen,
     has_ended: bool,
 }
 
 impl Reader {
-    pub(super) fn new(shown: watch::Receiver<Shown>) -> Self {
-        let beats = shown.borrow().beats;
+    pub(super) fn new(onlooker: Onlooker) -> Self {
+        let seen = onlooker.shown().seen_by_a_new_reader();
         Self {
-            shown,
-            number: 0,
-            beats,
+            onlooker,
+            seen,
             has_ended: false,
         }
     }
 
     /// Goes on after the quote of this slot, which the reader has: where it is the newest, it is not given again.
     pub fn resume_after(&mut self, slot: u64) {
-        let shown = self.shown.borrow();
-        let is_newest =
-            matches!(&shown.quote, Event::Quote { slot: newest, .. } if *newest == slot);
-        if is_newest && shown.names_one_quote {
-            self.number = shown.number;
-        }
+        self.onlooker.shown().resume_after(slot, &mut self.seen);
     }
 
     /// What is to be sent next, once there is something; `None` when nothing follows.
@@ -151,28 +33,19 @@ impl Reader {
             if self.has_ended {
                 return None;
             }
-            if let Some(event) = self.unseen() {
+            // Both before it is looked, so that nothing after it is missed.
+            let changed = self.onlooker.changed();
+            let is_left = self.onlooker.is_left();
+            let event = self.onlooker.shown().unseen(&mut self.seen);
+            if let Some(event) = event {
+                self.has_ended = matches!(event, Event::End(_));
                 return Some(event);
             }
-            // A feed that went without a word leaves nothing to wait for.
-            self.shown.changed().await.ok()?;
+            if is_left {
+                // It went without a word.
+                return None;
+            }
+            changed.await;
         }
-    }
-
-    /// What is shown and was not given yet: a quote before the end, and a sign of life where there is nothing else.
-    fn unseen(&mut self) -> Option<Event> {
-        let shown = self.shown.borrow_and_update();
-        let beats = std::mem::replace(&mut self.beats, shown.beats);
-        if shown.number != self.number {
-            self.number = shown.number;
-            return Some(shown.quote.clone());
-        }
-        if let Some(end) = shown.end.clone() {
-            self.has_ended = true;
-            return Some(Event::End(end));
-        }
-        (beats != shown.beats).then_some(Event::Beat {
-            slot: shown.true_at,
-        })
     }
 }

@@ -9,7 +9,7 @@ use cpmm::Amount;
 use sluice_chain_types::Slot;
 use solana_pubkey::Pubkey;
 
-use super::{reader::Event, *};
+use super::{shown::Event, *};
 use crate::pricing::SwapMode;
 
 /// A chain of one price.
