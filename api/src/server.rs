@@ -1,36 +1,26 @@
-//! Server: HTTP/1.1 connections, no more than are allowed, each with deadlines that end one that drips.
+//! Server: connections that speak HTTP/1.1 or HTTP/2, no more than are allowed, each with deadlines that end one that drips.
 
+mod connection;
+mod http2;
 mod idle;
+mod requests;
+mod streamed_body;
 mod unread_body;
 mod write_deadline;
+mod write_turn;
 
 use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{
-    body::{Body, HttpBody},
-    http::Request,
-};
-use futures::future::{Either, ready};
-use hyper::{
-    body::Incoming,
-    server::conn::http1,
-    service::{HttpService, service_fn},
-    upgrade::OnUpgrade,
-};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use service_kit::CancellationToken;
 use tokio::{
-    net::{TcpListener, TcpSocket, TcpStream},
+    net::{TcpListener, TcpSocket},
     sync::mpsc,
     task::JoinSet,
 };
 
-use self::{
-    idle::{Connection, IdleConnections},
-    write_deadline::WriteDeadline,
-};
+use self::{idle::IdleConnections, requests::Requests};
 use crate::{
-    client::{Here, Peer},
+    client::Here,
     middleware::Surrounded,
     places::{Place, Places},
 };
@@ -40,7 +30,6 @@ const NO_FILES_PAUSE: Duration = Duration::from_millis(100);
 
 /// Most bytes of answers that a connection's kernel buffer holds unsent, besides those on their way: an answer of every route
 /// but the description's fits, and of a stream whose reader stands still a dozen events wait instead of thousands.
-#[cfg(target_os = "linux")]
 const MOST_UNSENT: u32 = 16 * 1024;
 
 /// Most connections that the kernel completes before they are taken in; it holds no more than it is set to, by itself 4,096.
@@ -118,81 +107,20 @@ pub async fn serve(
             continue;
         };
         let watched = idle.open();
-        let note = watched.note();
-        let hold = Hold::new(place, &held);
-        let here = stream.local_addr().map(Here).ok();
-        let routes = Arc::clone(&routes);
-        let service = service_fn(move |request: Request<Incoming>| {
-            note.asked();
-            if let Some(quote) = routes.quote(&request, address.ip()) {
-                note.answered();
-                return Either::Left(ready(Ok(quote)));
-            }
-            let (mut request, unread) = unread_body::watch(request);
-            let extensions = request.extensions_mut();
-            extensions.insert(Peer(address));
-            if let Some(here) = here {
-                extensions.insert(here);
-            }
-            if extensions.get::<OnUpgrade>().is_some() {
-                extensions.insert(hold.clone());
-            }
-            let (routes, note) = (Arc::clone(&routes), note.clone());
-            // On the heap: what is given out is moved on its way to the connection, and that keeps the room of the longest of
-            // all routes for as long as its stream lasts.
-            Either::Right(Box::pin(async move {
-                let mut answer = routes.answer(request).await;
-                if let Some(unread) = unread {
-                    unread.take_in(answer.headers_mut()).await;
-                }
-                // Of a stream nobody knows where it ends, and it gives way to nobody.
-                if answer.body().size_hint().exact().is_some() {
-                    note.answered();
-                }
-                Ok::<_, Infallible>(answer)
-            }))
-        });
-        let connection = connection(stream, service, watched, deadlines, shutdown.clone());
+        let requests = Requests {
+            routes: Arc::clone(&routes),
+            note: watched.note(),
+            peer: address,
+            here: stream.local_addr().map(Here).ok(),
+            hold: Hold::new(place, &held),
+        };
+        let connection = connection::serve(stream, requests, watched, deadlines, shutdown.clone());
         open.spawn(connection);
     }
     drop(listener);
     while open.join_next().await.is_some() {}
     drop(held);
     let _ = let_go.recv().await;
-}
-
-/// Serves one connection to its end, or until it is given away.
-async fn connection<S>(
-    stream: TcpStream,
-    service: S,
-    watched: Connection,
-    deadlines: Deadlines,
-    shutdown: CancellationToken,
-) where
-    S: HttpService<Incoming, ResBody = Body, Error = Infallible, Future: Send> + Send,
-{
-    // An answer of several packets must not wait for the acknowledgement of its first.
-    let _ = stream.set_nodelay(true);
-    #[cfg(target_os = "linux")]
-    let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(MOST_UNSENT);
-    let io = TokioIo::new(WriteDeadline::new(stream, deadlines.write));
-    let serving = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(deadlines.head)
-        .serve_connection(io, service)
-        .with_upgrades();
-    let mut serving = std::pin::pin!(serving);
-    let ended = tokio::select! {
-        ended = serving.as_mut() => ended,
-        () = watched.gives_way() => return,
-        () = shutdown.cancelled() => {
-            serving.as_mut().graceful_shutdown();
-            serving.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended");
-    }
 }
 
 /// Has connections give way where places run short, and waits for them where there is no place before.

@@ -10,17 +10,15 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
+    time::Duration,
 };
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::sleep};
 
 /// One of so many places is kept free for who comes next, and as many connections give way at a time: so many that it is
 /// seldom looked for them, and so few that hardly one of them had a request on its way.
 const KEPT_FREE_OF: usize = 32;
-
-/// Of a connection that is not idle.
-const BUSY: u64 = 0;
 
 /// The open connections, and since when each is idle. Clones know the same.
 #[derive(Clone, Default)]
@@ -37,7 +35,9 @@ struct Shared {
 }
 
 struct Watched {
-    /// Since which turn it is idle; or [`BUSY`].
+    /// Requests that have come and are not answered to the end: over HTTP/2 several at a time.
+    under_way: AtomicUsize,
+    /// Since which turn it is idle, when nothing is under way.
     idle_since: AtomicU64,
     gives_way: AtomicBool,
     called: Notify,
@@ -57,12 +57,16 @@ pub struct Note {
     watched: Arc<Watched>,
 }
 
+/// A request that has come and is not answered to the end: its connection is not idle.
+pub struct UnderWay(Note);
+
 impl IdleConnections {
     /// A connection is opened.
     pub fn open(&self) -> Connection {
         let of = Arc::clone(&self.0);
         let opened = of.next_turn();
         let watched = Arc::new(Watched {
+            under_way: AtomicUsize::new(0),
             idle_since: AtomicU64::new(opened),
             gives_way: AtomicBool::new(false),
             called: Notify::new(),
@@ -84,8 +88,8 @@ impl IdleConnections {
         let open = self.0.open.lock();
         let mut idle: Vec<_> = open
             .values()
-            .map(|watched| (watched.idle_since.load(Relaxed), watched))
-            .filter(|(since, _)| *since != BUSY)
+            .filter(|watched| !watched.gives_way.load(Relaxed))
+            .filter_map(|watched| Some((watched.idle_since()?, watched)))
             .collect();
         if idle.len() > kept {
             idle.select_nth_unstable_by_key(kept, |(since, _)| *since);
@@ -104,17 +108,20 @@ impl IdleConnections {
 }
 
 impl Shared {
-    /// Never [`BUSY`].
     fn next_turn(&self) -> u64 {
-        self.turn.fetch_add(1, Relaxed) + 1
+        self.turn.fetch_add(1, Relaxed)
     }
 }
 
 impl Watched {
+    /// Since which turn it is idle; `None` when it is not.
+    fn idle_since(&self) -> Option<u64> {
+        (self.under_way.load(Relaxed) == 0).then(|| self.idle_since.load(Relaxed))
+    }
+
     /// Has it give way, unless it was asked meanwhile.
     fn call(&self, since: u64) -> bool {
-        let idle = &self.idle_since;
-        let is_idle = idle.compare_exchange(since, BUSY, Relaxed, Relaxed).is_ok();
+        let is_idle = self.idle_since() == Some(since);
         if is_idle {
             self.gives_way.store(true, Relaxed);
             self.called.notify_one();
@@ -136,6 +143,17 @@ impl Connection {
     pub async fn gives_way(&self) {
         self.watched.called.notified().await;
     }
+
+    /// Waits until it has been idle for this long, or up to twice as long.
+    pub async fn is_idle_for(&self, time: Duration) {
+        loop {
+            let before = self.watched.idle_since();
+            sleep(time).await;
+            if before.is_some() && before == self.watched.idle_since() {
+                return;
+            }
+        }
+    }
 }
 
 impl Drop for Connection {
@@ -148,20 +166,30 @@ impl Drop for Connection {
 }
 
 impl Note {
-    /// A request has come.
-    pub fn asked(&self) {
-        self.watched.idle_since.store(BUSY, Relaxed);
+    /// A request has come, which is under way until what is given out is dropped.
+    pub fn asked(&self) -> UnderWay {
+        self.watched.under_way.fetch_add(1, Relaxed);
+        UnderWay(self.clone())
     }
 
-    /// It is answered, and another one may come.
+    /// A request has come and was answered at once.
     pub fn answered(&self) {
         self.watched.idle_since.store(self.of.next_turn(), Relaxed);
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        // First, so that it is not taken to be idle since the time before.
+        self.0.answered();
+        self.0.watched.under_way.fetch_sub(1, Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -176,8 +204,7 @@ mod tests {
     fn those_idle_for_longest_give_way_and_none_that_was_asked() {
         let idle = IdleConnections::default();
         let connections: Vec<_> = (0..10).map(|_| idle.open()).collect();
-        connections[0].note().asked();
-        connections[1].note().asked();
+        let _under_way = connections[0].note().asked();
         connections[1].note().answered();
         // Four are kept free, and there are.
         assert_eq!(idle.make_room(4, PLACES), 0);
@@ -204,9 +231,35 @@ mod tests {
     fn when_all_are_busy_none_gives_way() {
         let idle = IdleConnections::default();
         let connections: Vec<_> = (0..10).map(|_| idle.open()).collect();
-        for connection in &connections {
-            connection.note().asked();
-        }
+        let under_way = connections
+            .iter()
+            .map(|connection| connection.note().asked());
+        let _under_way: Vec<_> = under_way.collect();
         assert_eq!(idle.make_room(0, PLACES), 0);
+    }
+
+    #[test]
+    fn one_is_idle_when_the_last_of_its_requests_is_answered() {
+        let idle = IdleConnections::default();
+        let connection = idle.open();
+        let first = connection.note().asked();
+        let second = connection.note().asked();
+        drop(first);
+        assert_eq!(idle.make_room(0, PLACES), 0);
+        drop(second);
+        assert_eq!(idle.make_room(0, PLACES), 1);
+        assert!(is_called(&connection));
+    }
+
+    #[tokio::test]
+    async fn one_of_which_a_request_is_under_way_is_idle_for_no_time() {
+        const TIME: Duration = Duration::from_millis(20);
+        let idle = IdleConnections::default();
+        let connection = idle.open();
+        let under_way = connection.note().asked();
+        let waited = timeout(5 * TIME, connection.is_idle_for(TIME)).await;
+        assert!(waited.is_err(), "idle while it is asked");
+        drop(under_way);
+        connection.is_idle_for(TIME).await;
     }
 }

@@ -1,4 +1,7 @@
-//! Readers: connections that read a quote stream, by events or by messages, and when each slot came to the last of them.
+//! Readers: those of a quote stream, each with a connection of its own or many over one, and when each slot came to the last of
+//! them.
+
+mod multiplexed;
 
 use std::{
     cell::RefCell,
@@ -9,6 +12,7 @@ use std::{
 };
 
 use anyhow::bail;
+use memchr::memmem;
 use service_kit::Clock;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -18,6 +22,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use self::multiplexed::Connection;
 use super::Sealed;
 
 /// Pause before a reader that was refused connects again.
@@ -33,13 +38,15 @@ pub enum Way {
     Events,
     /// As messages over WebSocket.
     Messages,
+    /// As server-sent events, many readers over one connection with HTTP/2.
+    Multiplexed,
 }
 
 impl Way {
     /// The headers of a request that asks for it.
     const fn headers(self) -> &'static str {
         match self {
-            Self::Events => "",
+            Self::Events | Self::Multiplexed => "",
             Self::Messages => {
                 "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
                  sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
@@ -50,7 +57,7 @@ impl Way {
     /// Takes the first whole event with a slot out of what was received after the head; the slot, and its length.
     fn next_slot(self, received: &mut Vec<u8>) -> Option<(u64, usize)> {
         match self {
-            Self::Events => next_slot(received),
+            Self::Events | Self::Multiplexed => next_slot(received),
             Self::Messages => next_message_slot(received),
         }
     }
@@ -89,15 +96,23 @@ impl Readers {
 
     /// Opens so many more at once.
     pub fn open(&self, count: usize, last_event_id: Option<u64>) {
+        let first = self.seen.borrow().newest.len();
+        self.seen.borrow_mut().newest.resize(first + count, 0);
+        let numbers: Vec<usize> = (first..first + count).collect();
+        if self.way == Way::Multiplexed {
+            for numbers in numbers.chunks(multiplexed::READERS) {
+                let seen = Rc::clone(&self.seen);
+                let connection =
+                    Connection::new(self.address, &self.path, last_event_id, numbers, seen);
+                self.until_closed(connection.read());
+            }
+            return;
+        }
         let resume = last_event_id.map_or(String::new(), |id| format!("last-event-id: {id}\r\n"));
         let (path, headers) = (&self.path, self.way.headers());
         let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\n{headers}{resume}\r\n");
         let request: Rc<str> = request.into();
-        for _ in 0..count {
-            let mut seen = self.seen.borrow_mut();
-            let number = seen.newest.len();
-            seen.newest.push(0);
-            drop(seen);
+        for number in numbers {
             let reader = Reader {
                 address: self.address,
                 way: self.way,
@@ -105,14 +120,18 @@ impl Readers {
                 seen: Rc::clone(&self.seen),
                 number,
             };
-            let mut closed = self.closed.subscribe();
-            spawn_local(async move {
-                tokio::select! {
-                    () = reader.read() => {}
-                    _ = closed.changed() => {}
-                }
-            });
+            self.until_closed(reader.read());
         }
+    }
+
+    fn until_closed(&self, reading: impl Future<Output = ()> + 'static) {
+        let mut closed = self.closed.subscribe();
+        spawn_local(async move {
+            tokio::select! {
+                () = reading => {}
+                _ = closed.changed() => {}
+            }
+        });
     }
 
     /// Ends all of them, and forgets what they have received.
@@ -161,6 +180,19 @@ impl Readers {
     }
 }
 
+impl Seen {
+    /// A reader was given the event of a slot.
+    fn note(&mut self, number: usize, (slot, length): (u64, usize), now: SystemTime) {
+        self.longest = self.longest.max(length);
+        let (readers, last) = self.slots.entry(slot).or_default();
+        *readers += 1;
+        *last = Some(now);
+        if let Some(newest) = self.newest.get_mut(number) {
+            *newest = slot.max(*newest);
+        }
+    }
+}
+
 /// One reader.
 struct Reader {
     address: SocketAddr,
@@ -189,22 +221,11 @@ impl Reader {
         while stream.read_buf(&mut received).await? > 0 {
             let now = Clock::system().now();
             has_head = has_head || take_head(&mut received);
-            while has_head && let Some((slot, length)) = self.way.next_slot(&mut received) {
-                self.note(slot, length, now);
+            while has_head && let Some(event) = self.way.next_slot(&mut received) {
+                self.seen.borrow_mut().note(self.number, event, now);
             }
         }
         Ok(())
-    }
-
-    fn note(&self, slot: u64, length: usize, now: SystemTime) {
-        let mut seen = self.seen.borrow_mut();
-        seen.longest = seen.longest.max(length);
-        let (readers, last) = seen.slots.entry(slot).or_default();
-        *readers += 1;
-        *last = Some(now);
-        if let Some(newest) = seen.newest.get_mut(self.number) {
-            *newest = slot.max(*newest);
-        }
     }
 }
 
@@ -217,18 +238,23 @@ fn take_head(received: &mut Vec<u8>) -> bool {
     end.is_some()
 }
 
-/// Takes the first whole event out of the text; the slot that it is of, and its length.
+/// Takes the first whole event with a slot out of the text; the slot, and the event's length.
 fn next_slot(text: &mut Vec<u8>) -> Option<(u64, usize)> {
     loop {
-        let end = text.windows(2).position(|pair| pair == b"\n\n")? + 2;
-        let event: Vec<u8> = text.drain(..end).collect();
-        let mut lines = event.split(|byte| *byte == b'\n');
-        let id = lines.find_map(|line| line.strip_prefix(b"id: "));
-        let slot = id.and_then(|id| std::str::from_utf8(id).ok()?.parse().ok());
+        let end = memmem::find(text, b"\n\n")? + 2;
+        let slot = slot_of(&text[..end]);
+        text.drain(..end);
         if let Some(slot) = slot {
             return Some((slot, end));
         }
     }
+}
+
+/// The slot that an event names as its id.
+fn slot_of(event: &[u8]) -> Option<u64> {
+    let mut lines = event.split(|byte| *byte == b'\n');
+    let id = lines.find_map(|line| line.strip_prefix(b"id: "))?;
+    std::str::from_utf8(id).ok()?.parse().ok()
 }
 
 /// As [`next_slot`], of messages: each is in one frame of a server, which is not masked.

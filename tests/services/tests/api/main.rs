@@ -12,6 +12,7 @@ mod explain;
 mod failures;
 mod fields;
 mod forms;
+mod http2;
 mod lookup_table;
 mod many_questions;
 mod metrics;
