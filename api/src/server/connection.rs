@@ -60,14 +60,15 @@ pub(super) async fn serve(
         let stream = TokioIo::new(WriteTurn::new(stream));
         // On the heap, so that a connection that speaks HTTP/1.1 does not keep the room of one that carries many streams.
         let mut serving = Box::pin(http2::builder().serve_connection(stream, service));
-        let ends = async {
-            tokio::select! {
-                () = shutdown.cancelled() => {}
-                () = watched.is_idle_for(deadlines.head) => {}
-            }
-        };
         let end = Http2Connection::graceful_shutdown;
-        until_end(serving.as_mut(), ends, end, &watched, Some(deadlines.head)).await;
+        until_end(
+            serving.as_mut(),
+            end,
+            &watched,
+            Some(deadlines.head),
+            &shutdown,
+        )
+        .await;
     } else {
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new());
@@ -76,7 +77,7 @@ pub(super) async fn serve(
         let serving = pin!(builder.serve_connection(stream, service).with_upgrades());
         // The deadline for the head of a request ends one that is idle.
         let end = UpgradeableConnection::graceful_shutdown;
-        until_end(serving, shutdown.cancelled(), end, &watched, None).await;
+        until_end(serving, end, &watched, None, &shutdown).await;
     }
 }
 
@@ -95,30 +96,31 @@ async fn is_http2(stream: &TcpStream) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Waits until a connection has ended. When it `ends`, it takes no more requests, and has ended when those under way are answered,
-/// or when nothing is under way and its client leaves it open for longer than the `patience` with it, where that is needed;
-/// one that gives way has at once.
+/// Waits until a connection has ended. At `shutdown`, and when it has been idle for longer than it may, where that is said, it takes
+/// no more requests and ends when those under way are answered, or, with a client that leaves it open, when it has been idle for
+/// as long again. One that gives way ends at once.
 async fn until_end<S: Future<Output = hyper::Result<()>>>(
     mut serving: Pin<&mut S>,
-    ends: impl Future<Output = ()>,
     end: impl FnOnce(Pin<&mut S>),
     watched: &idle::Connection,
-    patience: Option<Duration>,
+    most_idle: Option<Duration>,
+    shutdown: &CancellationToken,
 ) {
+    let is_idle = || OptionFuture::from(most_idle.map(|time| watched.is_idle_for(time)));
     let ended = tokio::select! {
         ended = serving.as_mut() => Some(ended),
         () = watched.gives_way() => return,
-        () = ends => None,
+        () = shutdown.cancelled() => None,
+        Some(()) = is_idle() => None,
     };
     let ended = match ended {
         Some(ended) => ended,
         None => {
             end(serving.as_mut());
-            let patience = patience.map(|time| watched.is_idle_for(time));
             tokio::select! {
                 ended = serving => ended,
                 () = watched.gives_way() => return,
-                Some(()) = OptionFuture::from(patience) => return,
+                Some(()) = is_idle() => return,
             }
         }
     };

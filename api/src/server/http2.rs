@@ -41,10 +41,8 @@ pub(super) fn builder() -> Builder<TokioExecutor> {
 /// `Host` of its own says nothing beside it.
 pub(super) fn put_in_origin_form<B>(request: &mut Request<B>) {
     let uri = request.uri();
-    let asked = uri
-        .authority()
-        .map(|asked| HeaderValue::from_str(asked.as_str()));
-    let host = asked.and_then(Result::ok);
+    let asked = uri.authority();
+    let host = asked.and_then(|asked| HeaderValue::from_str(asked.as_str()).ok());
     let path = uri.path_and_query().cloned().map(Uri::from);
     if let Some(host) = host {
         request.headers_mut().insert(header::HOST, host);

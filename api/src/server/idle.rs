@@ -8,7 +8,10 @@ use std::{
     collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
+        atomic::{
+            AtomicBool, AtomicU64, AtomicUsize,
+            Ordering::{Acquire, Relaxed, Release},
+        },
     },
     time::Duration,
 };
@@ -116,7 +119,7 @@ impl Shared {
 impl Watched {
     /// Since which turn it is idle; `None` when it is not.
     fn idle_since(&self) -> Option<u64> {
-        (self.under_way.load(Relaxed) == 0).then(|| self.idle_since.load(Relaxed))
+        (self.under_way.load(Acquire) == 0).then(|| self.idle_since.load(Relaxed))
     }
 
     /// Has it give way, unless it was asked meanwhile.
@@ -182,7 +185,7 @@ impl Drop for UnderWay {
     fn drop(&mut self) {
         // First, so that it is not taken to be idle since the time before.
         self.0.answered();
-        self.0.watched.under_way.fetch_sub(1, Relaxed);
+        self.0.watched.under_way.fetch_sub(1, Release);
     }
 }
 
