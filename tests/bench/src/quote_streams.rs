@@ -47,10 +47,6 @@ const READERS: usize = 10_000;
 /// Slots that are measured: so many that the 99th percentile is not the worst of them.
 const SLOTS: usize = 125;
 
-/// Most that may pass until the last reader has a slot's quote, milliseconds. The kernel alone takes longer to write to as many
-/// connections, which is measured beside it: of readers with one each it is no limit.
-const MOST_TO_THE_LAST: f64 = 50.0;
-
 /// What is measured of readers of server-sent events that share connections.
 const OF_MULTIPLEXED: [&str; 4] = [
     "Quote streams over HTTP/2: seal to the last reader, p99",
@@ -96,8 +92,8 @@ async fn measure(count: usize) -> anyhow::Result<Vec<Figure>> {
     let events = Measured::of(Way::Events, count).await?;
     let bare = bare_p99(count, events.event).await?;
     let messages = Measured::of(Way::Messages, count).await?;
-    let mut figures = multiplexed.figures(OF_MULTIPLEXED, Limit::AtMost(MOST_TO_THE_LAST));
-    figures.extend(events.figures(OF_EVENTS, Limit::None));
+    let mut figures = multiplexed.figures(OF_MULTIPLEXED);
+    figures.extend(events.figures(OF_EVENTS));
     figures.push(Figure::new(
         "Bare writes of as many bytes, one over each connection: from the first to the last reader, p99",
         bare.as_secs_f64() * 1_000.0,
@@ -109,7 +105,7 @@ async fn measure(count: usize) -> anyhow::Result<Vec<Figure>> {
         events.p99,
         bare,
     ));
-    figures.extend(messages.figures(OF_MESSAGES, Limit::None));
+    figures.extend(messages.figures(OF_MESSAGES));
     figures.push(ratio(
         "Quote streams over WebSocket: seal to the last reader, p99, against HTTP/1.1",
         messages.p99,
@@ -159,10 +155,15 @@ impl Measured {
         })
     }
 
-    fn figures(&self, names: [&'static str; 4], to_the_last: Limit) -> Vec<Figure> {
+    fn figures(&self, names: [&'static str; 4]) -> Vec<Figure> {
         let [last, memory, again, lost] = names;
         vec![
-            Figure::new(last, self.p99.as_secs_f64() * 1_000.0, "ms", to_the_last),
+            Figure::new(
+                last,
+                self.p99.as_secs_f64() * 1_000.0,
+                "ms",
+                Limit::AtMost(50.0),
+            ),
             Figure::new(memory, self.memory, "bytes", Limit::AtMost(20_000.0)),
             Figure::new(again, self.again.took.as_secs_f64(), "s", Limit::None),
             Figure::new(lost, as_f64(self.again.lost), "readers", Limit::AtMost(0.0)),
