@@ -82,14 +82,16 @@ impl Client {
         read(response.await.expect("an answer")).await
     }
 
+    /// What asks this route for a quote of the SOL pool, SOL in.
+    pub fn quote_path(&self, route: &str) -> String {
+        let mints = self.harness.sol_pool.state.mints;
+        let (input, output) = (mints.token_0, mints.token_1);
+        format!("{route}?inputMint={input}&outputMint={output}&amount={AMOUNT}")
+    }
+
     /// A quote of the SOL pool, SOL in.
     pub async fn quote(&self) -> Value {
-        let mints = self.harness.sol_pool.state.mints;
-        let path = format!(
-            "/v1/quote?inputMint={}&outputMint={}&amount={AMOUNT}",
-            mints.token_0, mints.token_1
-        );
-        let answer = self.get(&path).await;
+        let answer = self.get(&self.quote_path("/v1/quote")).await;
         assert_eq!(answer.status, 200, "{}", answer.body);
         answer.body["quote"].clone()
     }

@@ -80,7 +80,8 @@ fn text<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
     response.headers().get(name)?.to_str().ok()
 }
 
-async fn soon<F: Future>(future: F) -> F::Output {
+/// What this comes to, which nothing that works keeps waiting for.
+pub async fn soon<F: Future>(future: F) -> F::Output {
     timeout(PATIENCE, future).await.expect("a step hangs")
 }
 
@@ -270,12 +271,9 @@ async fn who_comes_next_finds_room_also_where_many_clients_drip_on_every_place()
         format!("[api.clients]\nloopback = true\nconnections = {PLACES}\nhead-timeout-ms = 600000");
     let client = Client::start_as(&settings).await;
     let mut streaming = client.connect_from(254).await;
-    let mints = client.harness.sol_pool.state.mints;
     let ask = |route: &str| {
-        let (input, output) = (mints.token_0, mints.token_1);
-        format!(
-            "GET {route}?inputMint={input}&outputMint={output}&amount=1000000 HTTP/1.1\r\nhost: a\r\n\r\n"
-        )
+        let path = client.quote_path(route);
+        format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n")
     };
     let written = streaming
         .write_all(ask("/v1/quote/stream").as_bytes())

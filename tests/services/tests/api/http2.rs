@@ -16,24 +16,20 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     task::JoinHandle,
-    time::{sleep, timeout},
+    time::sleep,
 };
 
-use crate::client::Client;
-
-/// How long anything may take that is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::{client::Client, crowd::soon};
 
 /// After which an idle connection is ended, in the tests that wait for it.
 const HEAD_TIMEOUT: Duration = Duration::from_millis(500);
 const ENDS_SOON: &str = "[api.clients]\nhead-timeout-ms = 500";
 
-/// The first lines of what is refused before its body is read: a body that is too long.
+/// A body that is refused by its head.
 const TOO_LONG: usize = 20_000;
 
-async fn soon<F: Future>(future: F) -> F::Output {
-    timeout(PATIENCE, future).await.expect("a step hangs")
-}
+/// Bytes of a stream that are taken in before they are read: more than any of these tests sends.
+const WIDE: u32 = 1 << 20;
 
 /// A connection that speaks HTTP/2.
 struct Multiplexed {
@@ -69,19 +65,10 @@ impl Client {
             authority: format!("127.0.0.1:{}", self.harness.port),
         }
     }
-
-    fn quote_path(&self, route: &str) -> String {
-        let mints = self.harness.sol_pool.state.mints;
-        let (input, output) = (mints.token_0, mints.token_1);
-        format!("{route}?inputMint={input}&outputMint={output}&amount=1000000")
-    }
 }
 
-/// More than any stream of these tests sends.
-const WIDE: u32 = 1 << 20;
-
 impl Multiplexed {
-    /// The answer to this, from whom the connection is to.
+    /// The answer to this: status, headers and body.
     async fn ask(
         &self,
         method: Method,

@@ -13,7 +13,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::client::{AMOUNT, Client};
+use crate::client::Client;
 
 /// How long anything may take that is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -87,11 +87,7 @@ fn next_event(text: &mut String) -> Option<Event> {
 
 impl Client {
     fn stream_path(&self) -> String {
-        let mints = self.harness.sol_pool.state.mints;
-        format!(
-            "/v1/quote/stream?inputMint={}&outputMint={}&amount={AMOUNT}",
-            mints.token_0, mints.token_1
-        )
+        self.quote_path("/v1/quote/stream")
     }
 
     async fn open_with(&self, path: &str, headers: &[(&str, String)]) -> Response {
