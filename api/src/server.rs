@@ -18,7 +18,10 @@ use tokio::{
     task::JoinSet,
 };
 
-use self::{idle::IdleConnections, requests::Requests};
+use self::{
+    idle::{IdleConnections, UnderWay},
+    requests::Requests,
+};
 use crate::{
     client::Here,
     middleware::Surrounded,
@@ -59,17 +62,24 @@ pub struct Deadlines {
     pub write: Duration,
 }
 
-/// What counts a connection as open, and is waited for at the end: the server holds it while it speaks HTTP on the
-/// connection, and a WebSocket, for which the server gives the connection away, for as long as it lasts.
+/// What counts a connection as open, and is waited for at the end.
 #[derive(Clone)]
-pub struct Hold {
+struct Open {
     _held: Arc<(Place, mpsc::Sender<Infallible>)>,
 }
 
-impl Hold {
-    fn new(place: Place, open: &mpsc::Sender<Infallible>) -> Self {
+/// What a WebSocket holds for as long as it lasts: the connection, which the server gives away for it over HTTP/1.1, and over
+/// HTTP/2, where it is one stream of many, that something is under way on it.
+#[derive(Clone)]
+pub struct Hold {
+    _open: Open,
+    _under_way: UnderWay,
+}
+
+impl Open {
+    fn new(place: Place, held: &mpsc::Sender<Infallible>) -> Self {
         Self {
-            _held: Arc::new((place, open.clone())),
+            _held: Arc::new((place, held.clone())),
         }
     }
 }
@@ -112,7 +122,7 @@ pub async fn serve(
             note: watched.note(),
             peer: address,
             here: stream.local_addr().map(Here).ok(),
-            hold: Hold::new(place, &held),
+            open: Open::new(place, &held),
         };
         let connection = connection::serve(stream, requests, watched, deadlines, shutdown.clone());
         open.spawn(connection);

@@ -29,6 +29,8 @@ pub(super) fn builder() -> Builder<TokioExecutor> {
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(MOST_AT_ONCE)
+        // WebSockets, each of which is a stream.
+        .enable_connect_protocol()
         .initial_stream_window_size(REQUEST_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buf_size(MOST_UNSENT)

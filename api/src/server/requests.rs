@@ -10,7 +10,12 @@ use axum::{
 use futures::future::{Either, ready};
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 
-use super::{Hold, http2, idle::Note, streamed_body::StreamedBody, unread_body};
+use super::{
+    Hold, Open, http2,
+    idle::{Note, UnderWay},
+    streamed_body::StreamedBody,
+    unread_body,
+};
 use crate::{
     client::{Here, Peer},
     middleware::Surrounded,
@@ -22,7 +27,7 @@ pub(super) struct Requests {
     pub(super) note: Note,
     pub(super) peer: SocketAddr,
     pub(super) here: Option<Here>,
-    pub(super) hold: Hold,
+    pub(super) open: Open,
 }
 
 impl Requests {
@@ -46,7 +51,7 @@ impl Requests {
         } else {
             unread_body::watch(request)
         };
-        self.tell(&mut request);
+        self.tell(&mut request, &under_way);
         let routes = Arc::clone(&self.routes);
         // On the heap: what is given out is moved on its way to the connection, and that keeps the room of the longest of
         // all routes for as long as its stream lasts.
@@ -64,15 +69,18 @@ impl Requests {
         }))
     }
 
-    /// Has a request say whose it is, and what its connection is held by where it may be given away.
-    fn tell(&self, request: &mut Request<Body>) {
+    /// Has a request say whose it is, and what its connection is held by where it may become a WebSocket.
+    fn tell(&self, request: &mut Request<Body>, under_way: &UnderWay) {
         let extensions = request.extensions_mut();
         extensions.insert(Peer(self.peer));
         if let Some(here) = self.here {
             extensions.insert(here);
         }
         if extensions.get::<OnUpgrade>().is_some() {
-            extensions.insert(self.hold.clone());
+            extensions.insert(Hold {
+                _open: self.open.clone(),
+                _under_way: under_way.clone(),
+            });
         }
     }
 }

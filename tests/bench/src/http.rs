@@ -14,7 +14,7 @@ use anyhow::Context;
 use axum::{Router, http::header::CONTENT_TYPE, routing::get};
 use bytes::Bytes;
 use cpmm::ids;
-use service_kit::{CancellationToken, Clock};
+use service_kit::{CancellationToken, Clock, telemetry};
 use sluice_config::Config;
 use sluice_harness::services;
 use sluice_testkit::{
@@ -139,6 +139,8 @@ pub(crate) fn serve_api<Passing: Future<Output = ()>>(
     shutdown: CancellationToken,
     go_on: impl FnOnce(ScriptedChain) -> Passing + Send + 'static,
 ) -> anyhow::Result<SocketAddr> {
+    // As the service does: without it each span of a library takes the way of programs that log by the crate `log`.
+    telemetry::init(telemetry::Format::Text);
     let address = free_address()?;
     let store = folder.join("sluice.db");
     let record = ScriptedChain::new(FIRST_SLOT, ScriptedPools::default().state(FIRST_SLOT));

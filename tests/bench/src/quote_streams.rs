@@ -1,5 +1,5 @@
 //! Quote streams: latency from seal to the last of 10,000 readers, memory of each, all reconnecting at once, as server-sent
-//! events, a hundred over a connection with HTTP/2 or one over each, and over WebSocket.
+//! events and over WebSocket, a hundred readers over a connection with HTTP/2 or one over each.
 //!
 //! The API and the chain before it are a process of their own, so that its memory is the readers' alone, and neither
 //! process needs more files than a system lets one have.
@@ -29,7 +29,7 @@ use tokio::{
     time::sleep,
 };
 
-use self::readers::{Readers, Way};
+use self::readers::{Form, Readers, Way};
 use crate::{
     http::{self, FIRST_SLOT, SLOT_TIME},
     start::resident_of,
@@ -48,14 +48,22 @@ const READERS: usize = 10_000;
 const SLOTS: usize = 125;
 
 /// What is measured of readers of server-sent events that share connections.
-const OF_MULTIPLEXED: [&str; 4] = [
+const OF_SHARED_EVENTS: [&str; 4] = [
     "Quote streams over HTTP/2: seal to the last reader, p99",
     "Quote streams over HTTP/2: resident memory of a reader",
     "Quote streams over HTTP/2: all connect again at once, until each has the newest quote",
     "Quote streams over HTTP/2: readers that lost the newest quote by it",
 ];
 
-/// The same of readers with a connection each.
+/// The same of readers over WebSocket that share connections.
+const OF_SHARED_MESSAGES: [&str; 4] = [
+    "Quote streams over WebSocket and HTTP/2: seal to the last reader, p99",
+    "Quote streams over WebSocket and HTTP/2: resident memory of a reader",
+    "Quote streams over WebSocket and HTTP/2: all connect again at once, until each has the newest quote",
+    "Quote streams over WebSocket and HTTP/2: readers that lost the newest quote by it",
+];
+
+/// The same of readers of server-sent events with a connection each.
 const OF_EVENTS: [&str; 4] = [
     "Quote streams over HTTP/1.1: seal to the last reader, p99",
     "Quote streams over HTTP/1.1: resident memory of a reader",
@@ -63,7 +71,7 @@ const OF_EVENTS: [&str; 4] = [
     "Quote streams over HTTP/1.1: readers that lost the newest quote by it",
 ];
 
-/// The same of readers over WebSocket.
+/// The same of readers over WebSocket with a connection each.
 const OF_MESSAGES: [&str; 4] = [
     "Quote streams over WebSocket: seal to the last reader, p99",
     "Quote streams over WebSocket: resident memory of a reader",
@@ -88,11 +96,17 @@ pub async fn figures(readers: Option<usize>) -> anyhow::Result<Vec<Figure>> {
 }
 
 async fn measure(count: usize) -> anyhow::Result<Vec<Figure>> {
-    let multiplexed = Measured::of(Way::Multiplexed, count).await?;
-    let events = Measured::of(Way::Events, count).await?;
+    let way = |form, is_multiplexed| Way {
+        form,
+        is_multiplexed,
+    };
+    let shared_events = Measured::of(way(Form::Events, true), count).await?;
+    let shared_messages = Measured::of(way(Form::Messages, true), count).await?;
+    let events = Measured::of(way(Form::Events, false), count).await?;
     let bare = bare_p99(count, events.event).await?;
-    let messages = Measured::of(Way::Messages, count).await?;
-    let mut figures = multiplexed.figures(OF_MULTIPLEXED);
+    let messages = Measured::of(way(Form::Messages, false), count).await?;
+    let mut figures = shared_events.figures(OF_SHARED_EVENTS);
+    figures.extend(shared_messages.figures(OF_SHARED_MESSAGES));
     figures.extend(events.figures(OF_EVENTS));
     figures.push(Figure::new(
         "Bare writes of as many bytes, one over each connection: from the first to the last reader, p99",
@@ -140,12 +154,14 @@ impl Measured {
         readers.until(count, 0, PATIENCE).await?;
         let grown = (server.resident()? - before) * 1_024.0 * 1_024.0;
         let slots = server.slots(SLOTS).await?;
-        let (p99, whole) = p99_of(readers.last_after(&slots, count))?;
+        let lags = readers.last_after(&slots, count);
+        let (median, _) = percentile(50, lags.clone())?;
+        let (p99, whole) = percentile(99, lags)?;
         let event = readers.longest();
         let again = reconnect(&mut server, &readers, count).await?;
         readers.close();
         println!(
-            "{way:?}: {whole} of {SLOTS} slots reached all {count} readers; the others were skipped by some"
+            "{way:?}: {whole} of {SLOTS} slots reached all {count} readers, half of them within {median:?}; the others were skipped by some"
         );
         Ok(Self {
             p99,
@@ -171,25 +187,29 @@ impl Measured {
     }
 }
 
-/// The lag that 99 of 100 slots did not exceed, and of how many slots.
-fn p99_of(mut lags: Vec<Duration>) -> anyhow::Result<(Duration, usize)> {
+/// The lag that so many of 100 slots did not exceed, and of how many slots.
+fn percentile(percent: usize, mut lags: Vec<Duration>) -> anyhow::Result<(Duration, usize)> {
     lags.sort_unstable();
-    let last = (lags.len() * 99).div_ceil(100).checked_sub(1);
-    let p99 = last.and_then(|last| lags.get(last));
-    Ok((*p99.context("no slot reached every reader")?, lags.len()))
+    let last = (lags.len() * percent).div_ceil(100).checked_sub(1);
+    let lag = last.and_then(|last| lags.get(last));
+    Ok((*lag.context("no slot reached every reader")?, lags.len()))
 }
 
 /// The same of a loop that writes events of this length and does nothing else.
 async fn bare_p99(count: usize, event: usize) -> anyhow::Result<Duration> {
     let mut server = Server::start(&[bare::CHILD, &event.to_string()]).await?;
-    let readers = Readers::new(server.address, path(), Way::Events);
+    let way = Way {
+        form: Form::Events,
+        is_multiplexed: false,
+    };
+    let readers = Readers::new(server.address, path(), way);
     readers.open(count, None);
     readers.until(count, 0, PATIENCE).await?;
     let slots = server.slots(SLOTS).await?;
     // Before they are closed, with which they forget what they have received.
     let lags = readers.last_after(&slots, count);
     readers.close();
-    Ok(p99_of(lags)?.0)
+    Ok(percentile(99, lags)?.0)
 }
 
 /// What came of all readers connecting again.

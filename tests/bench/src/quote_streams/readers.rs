@@ -33,20 +33,26 @@ const ROOM: usize = 4_096;
 
 /// How readers are sent what they read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// As server-sent events.
-    Events,
-    /// As messages over WebSocket.
-    Messages,
-    /// As server-sent events, many readers over one connection with HTTP/2.
-    Multiplexed,
+pub struct Way {
+    pub form: Form,
+    /// Whether many of them share a connection, with HTTP/2.
+    pub is_multiplexed: bool,
 }
 
-impl Way {
-    /// The headers of a request that asks for it.
+/// What they are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Server-sent events.
+    Events,
+    /// Messages over WebSocket.
+    Messages,
+}
+
+impl Form {
+    /// The headers of a request that asks for it over a connection of its own.
     const fn headers(self) -> &'static str {
         match self {
-            Self::Events | Self::Multiplexed => "",
+            Self::Events => "",
             Self::Messages => {
                 "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
                  sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
@@ -57,7 +63,7 @@ impl Way {
     /// Takes the first whole event with a slot out of what was received after the head; the slot, and its length.
     fn next_slot(self, received: &mut Vec<u8>) -> Option<(u64, usize)> {
         match self {
-            Self::Events | Self::Multiplexed => next_slot(received),
+            Self::Events => next_slot(received),
             Self::Messages => next_message_slot(received),
         }
     }
@@ -99,23 +105,24 @@ impl Readers {
         let first = self.seen.borrow().newest.len();
         self.seen.borrow_mut().newest.resize(first + count, 0);
         let numbers: Vec<usize> = (first..first + count).collect();
-        if self.way == Way::Multiplexed {
+        let form = self.way.form;
+        if self.way.is_multiplexed {
+            let block = form.header_block(&self.path, last_event_id);
             for numbers in numbers.chunks(multiplexed::READERS) {
                 let seen = Rc::clone(&self.seen);
-                let connection =
-                    Connection::new(self.address, &self.path, last_event_id, numbers, seen);
+                let connection = Connection::new(self.address, form, &block, numbers, seen);
                 self.until_closed(connection.read());
             }
             return;
         }
         let resume = last_event_id.map_or(String::new(), |id| format!("last-event-id: {id}\r\n"));
-        let (path, headers) = (&self.path, self.way.headers());
+        let (path, headers) = (&self.path, form.headers());
         let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\n{headers}{resume}\r\n");
         let request: Rc<str> = request.into();
         for number in numbers {
             let reader = Reader {
                 address: self.address,
-                way: self.way,
+                form,
                 request: Rc::clone(&request),
                 seen: Rc::clone(&self.seen),
                 number,
@@ -196,7 +203,7 @@ impl Seen {
 /// One reader.
 struct Reader {
     address: SocketAddr,
-    way: Way,
+    form: Form,
     request: Rc<str>,
     seen: Rc<RefCell<Seen>>,
     number: usize,
@@ -221,7 +228,7 @@ impl Reader {
         while stream.read_buf(&mut received).await? > 0 {
             let now = Clock::system().now();
             has_head = has_head || take_head(&mut received);
-            while has_head && let Some(event) = self.way.next_slot(&mut received) {
+            while has_head && let Some(event) = self.form.next_slot(&mut received) {
                 self.seen.borrow_mut().note(self.number, event, now);
             }
         }

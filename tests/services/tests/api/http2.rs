@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use bytes::Bytes;
-use futures::future::join_all;
+use futures::{SinkExt, future::join_all};
 use http_body_util::{BodyExt, Full};
 use hyper::{
+    Response,
     body::Incoming,
     client::conn::http2::{Builder, SendRequest},
+    ext::Protocol,
+    upgrade::{self, Upgraded},
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
@@ -18,8 +21,12 @@ use tokio::{
     task::JoinHandle,
     time::sleep,
 };
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{Message, protocol::Role},
+};
 
-use crate::{client::Client, crowd::soon};
+use crate::{client::Client, crowd::soon, sockets::Socket};
 
 /// After which an idle connection is ended, in the tests that wait for it.
 const HEAD_TIMEOUT: Duration = Duration::from_millis(500);
@@ -103,6 +110,39 @@ impl Multiplexed {
         }
     }
 
+    /// The answer to a request that its stream become one of this protocol, with this version of WebSocket.
+    async fn connect(
+        &self,
+        path: &str,
+        protocol: &'static str,
+        version: &str,
+    ) -> Response<Incoming> {
+        let request = Request::connect(format!("http://{}{path}", self.authority))
+            .extension(Protocol::from_static(protocol))
+            .header(header::SEC_WEBSOCKET_VERSION, version)
+            .body(Full::default())
+            .expect("a request");
+        let mut requests = self.requests.clone();
+        let answer = soon(requests.send_request(request)).await;
+        answer.expect("an answer")
+    }
+
+    /// The problem with which such a request is refused.
+    async fn refused(&self, path: &str, protocol: &'static str, version: &str) -> (u16, Value) {
+        let answer = self.connect(path, protocol, version).await;
+        let status = answer.status().as_u16();
+        let body = soon(answer.into_body().collect()).await.expect("a body");
+        let problem = serde_json::from_slice(&body.to_bytes());
+        (status, problem.expect("JSON"))
+    }
+
+    async fn socket(&self, path: &str) -> Socket<TokioIo<Upgraded>> {
+        let answer = self.connect(path, "websocket", "13").await;
+        assert_eq!(answer.status(), 200);
+        let stream = soon(upgrade::on(answer)).await.expect("a stream");
+        Socket(WebSocketStream::from_raw_socket(TokioIo::new(stream), Role::Client, None).await)
+    }
+
     /// Waits until the server has ended it.
     async fn end(self) {
         let connection = self.connection;
@@ -160,6 +200,74 @@ async fn requests_and_streams_go_side_by_side_and_are_answered_as_over_http1() {
         assert!(stream.text.contains("stopping"), "{}", stream.text);
     }
     connection.end().await;
+}
+
+#[tokio::test]
+async fn sockets_share_a_connection_and_each_ends_by_itself() {
+    const SOCKETS: usize = 20;
+    let client = Client::start_as(ENDS_SOON).await;
+    let connection = client.multiplexed(WIDE).await;
+    // With the first answer comes that streams may be connected.
+    connection.get(&client.quote_path("/v1/quote")).await;
+    let path = client.quote_path("/v1/quote/stream");
+    let mut sockets = join_all((0..SOCKETS).map(|_| connection.socket(&path))).await;
+    for socket in &mut sockets {
+        let event = socket.quote().await;
+        assert_eq!(event["data"]["quote"], client.quote().await);
+    }
+    // While they are open their connection is not idle.
+    sleep(4 * HEAD_TIMEOUT).await;
+    client.drain(10).await;
+    for socket in &mut sockets {
+        let event = socket.quote().await;
+        assert_eq!(event["data"]["quote"], client.quote().await);
+    }
+    let mut pinging = sockets.pop().expect("one of them");
+    let ping = Message::Ping("are you there".into());
+    pinging.0.send(ping).await.expect("an open stream");
+    let pong = Some(Message::Pong("are you there".into()));
+    while pinging.next().await != pong {}
+    pinging.0.close(None).await.expect("an open stream");
+    let mut asking = sockets.pop().expect("one of them");
+    let message = Message::text("another quote");
+    asking.0.send(message).await.expect("an open stream");
+    asking.ends_with("unexpected_message", 1008).await;
+    // It goes without a goodbye.
+    drop(sockets.pop());
+    let stopping = tokio::spawn(client.harness.stop());
+    for socket in sockets {
+        socket.ends_with("stopping", 1001).await;
+    }
+    let stopped = soon(stopping).await.expect("no panic");
+    stopped.expect("ends in order, its sockets with it");
+    connection.end().await;
+}
+
+#[tokio::test]
+async fn what_cannot_become_a_socket_is_answered_with_a_problem() {
+    let client = Client::start().await;
+    let connection = client.multiplexed(WIDE).await;
+    let quote = client.quote_path("/v1/quote");
+    connection.get(&quote).await;
+    let path = client.quote_path("/v1/quote/stream");
+    for (path, protocol, version, status, field) in [
+        (&path[..], "connect-udp", "13", 400, Some(":protocol")),
+        (&path, "websocket", "8", 400, Some("Sec-WebSocket-Version")),
+        (
+            "/v1/quote/stream",
+            "websocket",
+            "13",
+            400,
+            Some("inputMint"),
+        ),
+        // Where no stream is.
+        (&quote, "websocket", "13", 405, None),
+        ("/v1/nowhere", "websocket", "13", 404, None),
+    ] {
+        let (refused, problem) = connection.refused(path, protocol, version).await;
+        assert_eq!(refused, status, "{path}: {problem}");
+        assert_eq!(problem["field"].as_str(), field, "{path}");
+    }
 }
 
 #[tokio::test]

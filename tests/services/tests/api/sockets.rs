@@ -6,7 +6,7 @@ use futures::{SinkExt, StreamExt};
 use reqwest::Response;
 use serde_json::Value;
 use tokio::{
-    io::AsyncReadExt,
+    io::{AsyncRead, AsyncReadExt, AsyncWrite},
     net::{TcpSocket, TcpStream},
     time::timeout,
 };
@@ -29,10 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const FORWARDED: &str = "x-forwarded-for";
 
 /// A WebSocket as its reader has it.
-pub struct Socket(WebSocketStream<TcpStream>);
+pub struct Socket<C = TcpStream>(pub WebSocketStream<C>);
 
-impl Socket {
-    async fn next(&mut self) -> Option<Message> {
+impl<C: AsyncRead + AsyncWrite + Unpin> Socket<C> {
+    pub async fn next(&mut self) -> Option<Message> {
         let next = timeout(PATIENCE, self.0.next()).await;
         next.expect("in time").transpose().expect("a WebSocket")
     }
@@ -48,7 +48,7 @@ impl Socket {
         }
     }
 
-    async fn quote(&mut self) -> Value {
+    pub async fn quote(&mut self) -> Value {
         let event = self.event().await;
         assert_eq!(event["event"], "quote", "{event}");
         event

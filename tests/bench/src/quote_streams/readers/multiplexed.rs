@@ -12,12 +12,15 @@ use tokio::{
     time::sleep,
 };
 
-use super::{PAUSE, Seen, next_slot};
+use super::{Form, PAUSE, Seen};
 
 /// Readers over one connection: what the protocol recommends a server to allow at least.
 pub const READERS: usize = 100;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Room for what has come of all readers and is not taken apart yet: what a slot has for a hundred of them, which a proxy reads at once.
+const ROOM: usize = 64 * 1_024;
 
 /// Length, kind, flags and stream of a frame.
 const FRAME_HEAD: usize = 9;
@@ -46,6 +49,7 @@ const OK: u8 = 0x88;
 /// The readers of one connection.
 pub struct Connection {
     address: SocketAddr,
+    form: Form,
     /// All that is asked.
     requests: Vec<u8>,
     readers: Vec<usize>,
@@ -53,10 +57,11 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Readers that each ask with this header block.
     pub fn new(
         address: SocketAddr,
-        path: &str,
-        last_event_id: Option<u64>,
+        form: Form,
+        block: &[u8],
         readers: &[usize],
         seen: Rc<RefCell<Seen>>,
     ) -> Self {
@@ -65,13 +70,16 @@ impl Connection {
         setting.extend(WINDOW.to_be_bytes());
         put_frame(&mut requests, SETTINGS, 0, 0, &setting);
         put_frame(&mut requests, WINDOW_UPDATE, 0, 0, &WINDOW.to_be_bytes());
-        let block = header_block(path, last_event_id);
+        let flags = match form {
+            Form::Events => END_STREAM | END_HEADERS,
+            Form::Messages => END_HEADERS,
+        };
         for stream in (1..).step_by(2).take(readers.len()) {
-            let flags = END_STREAM | END_HEADERS;
-            put_frame(&mut requests, HEADERS, flags, stream, &block);
+            put_frame(&mut requests, HEADERS, flags, stream, block);
         }
         Self {
             address,
+            form,
             requests,
             readers: readers.to_vec(),
             seen,
@@ -93,7 +101,7 @@ impl Connection {
         stream.set_nodelay(true)?;
         stream.write_all(&self.requests).await?;
         let mut texts = vec![Vec::new(); self.readers.len()];
-        let mut received = Vec::new();
+        let mut received = Vec::with_capacity(ROOM);
         while stream.read_buf(&mut received).await? > 0 {
             let mut rest = received.as_slice();
             let mut answers = Vec::new();
@@ -133,7 +141,7 @@ impl Connection {
             return Err(unexpected(format!("data of stream {}", frame.stream)));
         };
         text.extend_from_slice(frame.payload);
-        while let Some(event) = next_slot(text) {
+        while let Some(event) = self.form.next_slot(text) {
             self.seen.borrow_mut().note(*reader, event, now);
         }
         Ok(())
@@ -178,23 +186,43 @@ fn put_frame(bytes: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u
     bytes.extend(payload);
 }
 
-/// The headers of a request (RFC 7541): of the table where it has them, and otherwise as they are.
-fn header_block(path: &str, last_event_id: Option<u64>) -> Vec<u8> {
-    const GET: u8 = 0x82;
-    const HTTP: u8 = 0x86;
-    const PATH: u8 = 0x04;
-    const AUTHORITY: u8 = 0x01;
-    const NEW_NAME: u8 = 0x00;
-    let mut block = vec![GET, HTTP, PATH];
-    put_text(&mut block, path);
-    block.push(AUTHORITY);
-    put_text(&mut block, "a");
-    if let Some(id) = last_event_id {
-        block.push(NEW_NAME);
-        put_text(&mut block, "last-event-id");
-        put_text(&mut block, &id.to_string());
+impl Form {
+    /// The headers of a request for it (RFC 7541): of the table where it has them, and otherwise as they are.
+    pub(super) fn header_block(self, path: &str, last_event_id: Option<u64>) -> Vec<u8> {
+        const METHOD: u8 = 0x02;
+        const GET: u8 = 0x82;
+        const HTTP: u8 = 0x86;
+        const PATH: u8 = 0x04;
+        const AUTHORITY: u8 = 0x01;
+        let mut block = Vec::new();
+        match self {
+            Self::Events => block.push(GET),
+            Self::Messages => {
+                block.push(METHOD);
+                put_text(&mut block, "CONNECT");
+                put_header(&mut block, ":protocol", "websocket");
+            }
+        }
+        block.extend([HTTP, PATH]);
+        put_text(&mut block, path);
+        block.push(AUTHORITY);
+        put_text(&mut block, "a");
+        if self == Self::Messages {
+            put_header(&mut block, "sec-websocket-version", "13");
+        }
+        if let Some(id) = last_event_id {
+            put_header(&mut block, "last-event-id", &id.to_string());
+        }
+        block
     }
-    block
+}
+
+/// A header of which the table does not have the name.
+fn put_header(block: &mut Vec<u8>, name: &str, value: &str) {
+    const NEW_NAME: u8 = 0x00;
+    block.push(NEW_NAME);
+    put_text(block, name);
+    put_text(block, value);
 }
 
 /// A text behind its length: seven bits, of which the highest number says that more follow, seven in a byte.
