@@ -5,6 +5,7 @@
 //! which there is no quote any more.
 
 mod board;
+mod crowd;
 mod feed;
 mod reader;
 mod shown;
@@ -21,12 +22,12 @@ use service_kit::CancellationToken;
 use sluice_market::{Market, NotReady, QuoteCommitment};
 use tokio::sync::watch;
 
-pub use self::reader::Reader;
 use self::{
     board::Board,
     feed::{Feed, Pace},
     shown::Shown,
 };
+pub use self::{crowd::Crowds, reader::Reader};
 use crate::{error::ApiError, pricing::Ask};
 
 /// What is asked: streams that ask the same share a feed.

@@ -1,13 +1,13 @@
 //! Server: connections that speak HTTP/1.1 or HTTP/2, no more than are allowed, each with deadlines that end one that drips.
 
 mod connection;
-mod http2;
+pub mod http2;
 mod idle;
+mod patience;
 mod requests;
 mod streamed_body;
 mod unread_body;
 mod write_deadline;
-mod write_turn;
 
 use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -18,10 +18,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use self::{
-    idle::{IdleConnections, UnderWay},
-    requests::Requests,
-};
+use self::{idle::IdleConnections, requests::Requests};
 use crate::{
     client::Here,
     middleware::Surrounded,
@@ -62,24 +59,17 @@ pub struct Deadlines {
     pub write: Duration,
 }
 
-/// What counts a connection as open, and is waited for at the end.
+/// What counts a connection as open, and is waited for at the end: the server holds it while it speaks HTTP on the
+/// connection, and a WebSocket, for which the server gives the connection away, for as long as it lasts.
 #[derive(Clone)]
-struct Open {
+pub struct Hold {
     _held: Arc<(Place, mpsc::Sender<Infallible>)>,
 }
 
-/// What a WebSocket holds for as long as it lasts: the connection, which the server gives away for it over HTTP/1.1, and over
-/// HTTP/2, where it is one stream of many, that something is under way on it.
-#[derive(Clone)]
-pub struct Hold {
-    _open: Open,
-    _under_way: UnderWay,
-}
-
-impl Open {
-    fn new(place: Place, held: &mpsc::Sender<Infallible>) -> Self {
+impl Hold {
+    fn new(place: Place, open: &mpsc::Sender<Infallible>) -> Self {
         Self {
-            _held: Arc::new((place, held.clone())),
+            _held: Arc::new((place, open.clone())),
         }
     }
 }
@@ -122,7 +112,8 @@ pub async fn serve(
             note: watched.note(),
             peer: address,
             here: stream.local_addr().map(Here).ok(),
-            open: Open::new(place, &held),
+            hold: Hold::new(place, &held),
+            write_deadline: deadlines.write,
         };
         let connection = connection::serve(stream, requests, watched, deadlines, shutdown.clone());
         open.spawn(connection);

@@ -12,7 +12,10 @@ use std::sync::{
 };
 
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::{Notify, futures::Notified};
+use tokio::sync::{
+    Notify,
+    futures::{Notified, OwnedNotified},
+};
 
 use super::shown::Shown;
 
@@ -24,7 +27,7 @@ struct Parts {
     shown: Mutex<Shown>,
     /// Whether nothing will change any more.
     is_left: AtomicBool,
-    changed: Notify,
+    changed: Arc<Notify>,
     onlookers: AtomicUsize,
 }
 
@@ -36,7 +39,7 @@ impl Board {
         Self(Arc::new(Parts {
             shown: Mutex::new(shown),
             is_left: AtomicBool::new(false),
-            changed: Notify::new(),
+            changed: Arc::default(),
             onlookers: AtomicUsize::new(0),
         }))
     }
@@ -73,6 +76,16 @@ impl Onlooker {
         self.0.changed.notified()
     }
 
+    /// As [`Self::changed`], for who keeps what is waited for.
+    pub(super) fn changed_owned(&self) -> OwnedNotified {
+        Arc::clone(&self.0.changed).notified_owned()
+    }
+
+    /// Whether both look at the same board.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Whether what is shown will change no more. What it changed to before is shown.
     pub(super) fn is_left(&self) -> bool {
         self.0.is_left.load(Acquire)
@@ -81,6 +94,12 @@ impl Onlooker {
     /// What is shown. No other is shown anything meanwhile.
     pub(super) fn shown(&self) -> MutexGuard<'_, Shown> {
         self.0.shown.lock()
+    }
+}
+
+impl Clone for Onlooker {
+    fn clone(&self) -> Self {
+        Board(Arc::clone(&self.0)).onlooker()
     }
 }
 

@@ -27,6 +27,11 @@ impl Reader {
         self.onlooker.shown().resume_after(slot, &mut self.seen);
     }
 
+    /// What it looks at, and what of that it was given.
+    pub(super) fn into_parts(self) -> (Onlooker, Seen) {
+        (self.onlooker, self.seen)
+    }
+
     /// What is to be sent next, once there is something; `None` when nothing follows.
     pub async fn next(&mut self) -> Option<Event> {
         loop {

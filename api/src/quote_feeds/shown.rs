@@ -36,6 +36,8 @@ pub enum Event {
         sse: Bytes,
         /// The same as a message of a WebSocket.
         message: Utf8Bytes,
+        /// The message in the one frame in which it is sent.
+        frame: Bytes,
     },
     /// The stream stands, and the quote is still true.
     Beat {
@@ -50,10 +52,12 @@ impl Event {
     /// A quote, written once for all readers; `json` is one line.
     fn quote(slot: u64, json: &[u8]) -> Self {
         let json = String::from_utf8_lossy(json);
+        let message: Utf8Bytes = format!(r#"{{"event":"quote","id":{slot},"data":{json}}}"#).into();
         Self::Quote {
             slot,
             sse: format!("event: quote\nid: {slot}\ndata: {json}\n\n").into(),
-            message: format!(r#"{{"event":"quote","id":{slot},"data":{json}}}"#).into(),
+            frame: SocketEvent::Message(message.clone()).into_frame(),
+            message,
         }
     }
 
@@ -65,6 +69,15 @@ impl Event {
             // A comment, which a reader need not know of.
             Self::Beat { slot } => format!(": true in slot {slot}\n\n").into(),
             Self::End(end) => end.sse(),
+        }
+    }
+
+    /// The event as the frame that goes down a WebSocket; of the end the message alone.
+    #[must_use]
+    pub fn into_frame(self) -> Bytes {
+        match self {
+            Self::Quote { frame, .. } => frame,
+            other => other.into_socket().into_frame(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Connection: which protocol its client speaks, and its requests until one of both ends it.
 
 use std::{
+    fmt::Display,
     io,
     pin::{Pin, pin},
     time::Duration,
@@ -8,10 +9,7 @@ use std::{
 
 use futures::future::OptionFuture;
 use hyper::{
-    server::conn::{
-        http1::{self, UpgradeableConnection},
-        http2::Connection as Http2Connection,
-    },
+    server::conn::http1::{self, UpgradeableConnection},
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -23,7 +21,6 @@ use tokio::{
 
 use super::{
     Deadlines, MOST_UNSENT, http2, idle, requests::Requests, write_deadline::WriteDeadline,
-    write_turn::WriteTurn,
 };
 
 /// What a client begins with that speaks HTTP/2 (RFC 9113, 3.4): the method is that of no request.
@@ -55,24 +52,20 @@ pub(super) async fn serve(
         return;
     };
     let stream = WriteDeadline::new(stream, deadlines.write);
-    let service = service_fn(move |request| requests.answer(request));
     if is_http2 {
-        let stream = TokioIo::new(WriteTurn::new(stream));
+        // In slices the protocol's library writes each frame of more than 255 bytes by itself (crate `h2`, `framed_write.rs`).
+        let stream = stream.without_slices();
+        let ending = CancellationToken::new();
         // On the heap, so that a connection that speaks HTTP/1.1 does not keep the room of one that carries many streams.
-        let mut serving = Box::pin(http2::builder().serve_connection(stream, service));
-        let end = Http2Connection::graceful_shutdown;
-        until_end(
-            serving.as_mut(),
-            end,
-            &watched,
-            Some(deadlines.head),
-            &shutdown,
-        )
-        .await;
+        let mut serving = Box::pin(http2::serve(stream, requests, ending.clone()));
+        let most_idle = Some(deadlines.head);
+        let serving = serving.as_mut();
+        until_end(serving, |_| ending.cancel(), &watched, most_idle, &shutdown).await;
     } else {
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new());
         builder.header_read_timeout(deadlines.head);
+        let service = service_fn(move |request| requests.answer_over_http1(request));
         let stream = TokioIo::new(stream);
         let serving = pin!(builder.serve_connection(stream, service).with_upgrades());
         // The deadline for the head of a request ends one that is idle.
@@ -99,13 +92,16 @@ async fn is_http2(stream: &TcpStream) -> io::Result<bool> {
 /// Waits until a connection has ended. At `shutdown`, and when it has been idle for longer than it may, where that is said, it takes
 /// no more requests and ends when those under way are answered, or, with a client that leaves it open, when it has been idle for
 /// as long again. One that gives way ends at once.
-async fn until_end<S: Future<Output = hyper::Result<()>>>(
+async fn until_end<S, E>(
     mut serving: Pin<&mut S>,
     end: impl FnOnce(Pin<&mut S>),
     watched: &idle::Connection,
     most_idle: Option<Duration>,
     shutdown: &CancellationToken,
-) {
+) where
+    S: Future<Output = Result<(), E>>,
+    E: Display,
+{
     let is_idle = || OptionFuture::from(most_idle.map(|time| watched.is_idle_for(time)));
     let ended = tokio::select! {
         ended = serving.as_mut() => Some(ended),

@@ -181,13 +181,6 @@ impl Note {
     }
 }
 
-impl Clone for UnderWay {
-    /// It is under way until both are dropped.
-    fn clone(&self) -> Self {
-        self.0.asked()
-    }
-}
-
 impl Drop for UnderWay {
     fn drop(&mut self) {
         // First, so that it is not taken to be idle since the time before.

@@ -1,17 +1,17 @@
 //! Requests: what a connection is asked, with what the routes are to know of it.
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc};
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, HttpBody},
-    http::{Request, Version},
+    http::Request,
     response::Response,
 };
 use futures::future::{Either, ready};
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 
 use super::{
-    Hold, Open, http2,
+    Hold,
     idle::{Note, UnderWay},
     streamed_body::StreamedBody,
     unread_body,
@@ -27,31 +27,28 @@ pub(super) struct Requests {
     pub(super) note: Note,
     pub(super) peer: SocketAddr,
     pub(super) here: Option<Here>,
-    pub(super) open: Open,
+    pub(super) hold: Hold,
+    /// How long an answer over HTTP/2 waits for its client to take some bytes of it in.
+    pub(super) write_deadline: Duration,
 }
 
 impl Requests {
-    /// Answers one of them.
-    pub(super) fn answer(
+    /// Answers one of them, which came over HTTP/1.1.
+    pub(super) fn answer_over_http1(
         &self,
-        mut request: Request<Incoming>,
+        request: Request<Incoming>,
     ) -> impl Future<Output = Result<Response, Infallible>> + Send + use<> {
-        let is_http2 = request.version() == Version::HTTP_2;
-        if is_http2 {
-            http2::put_in_origin_form(&mut request);
-        }
         if let Some(quote) = self.routes.quote(&request, self.peer.ip()) {
             self.note.answered();
             return Either::Left(ready(Ok(quote)));
         }
         let under_way = self.note.asked();
-        // Over HTTP/2 a body that nobody reads on is in no other request's way.
-        let (mut request, unread) = if is_http2 {
-            (request.map(Body::new), None)
-        } else {
-            unread_body::watch(request)
-        };
-        self.tell(&mut request, &under_way);
+        let (mut request, unread) = unread_body::watch(request);
+        self.tell(&mut request);
+        let extensions = request.extensions_mut();
+        if extensions.get::<OnUpgrade>().is_some() {
+            extensions.insert(self.hold.clone());
+        }
         let routes = Arc::clone(&self.routes);
         // On the heap: what is given out is moved on its way to the connection, and that keeps the room of the longest of
         // all routes for as long as its stream lasts.
@@ -62,25 +59,33 @@ impl Requests {
             }
             // Of a stream nobody knows where it ends.
             if answer.body().size_hint().exact().is_none() {
-                let streamed = |body| StreamedBody::new(body, under_way, is_http2);
-                answer = answer.map(|body| Body::new(streamed(body)));
+                answer = answer.map(|body| Body::new(StreamedBody::new(body, under_way)));
             }
             Ok(answer)
         }))
     }
 
-    /// Has a request say whose it is, and what its connection is held by where it may become a WebSocket.
-    fn tell(&self, request: &mut Request<Body>, under_way: &UnderWay) {
+    /// Answers one of them, which came over HTTP/2 and is under way until what is given out beside the answer is dropped.
+    pub(super) fn answer_over_http2(
+        &self,
+        mut request: Request<Body>,
+    ) -> (impl Future<Output = Response> + Send + use<>, UnderWay) {
+        let under_way = self.note.asked();
+        if let Some(quote) = self.routes.quote(&request, self.peer.ip()) {
+            return (Either::Left(ready(quote)), under_way);
+        }
+        self.tell(&mut request);
+        let routes = Arc::clone(&self.routes);
+        let answer = Box::pin(async move { routes.answer(request).await });
+        (Either::Right(answer), under_way)
+    }
+
+    /// Has a request say whose it is.
+    fn tell(&self, request: &mut Request<Body>) {
         let extensions = request.extensions_mut();
         extensions.insert(Peer(self.peer));
         if let Some(here) = self.here {
             extensions.insert(here);
-        }
-        if extensions.get::<OnUpgrade>().is_some() {
-            extensions.insert(Hold {
-                _open: self.open.clone(),
-                _under_way: under_way.clone(),
-            });
         }
     }
 }

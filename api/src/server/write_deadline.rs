@@ -7,18 +7,15 @@ use std::{
     time::Duration,
 };
 
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::{Instant, Sleep, sleep},
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::patience::Patience;
 
 /// A connection of which a write that takes no byte for too long fails.
 pub struct WriteDeadline<T> {
     inner: T,
-    deadline: Duration,
-    /// Runs while a write waits; made at the first that does, which most connections never have.
-    timer: Option<Pin<Box<Sleep>>>,
-    is_waiting: bool,
+    patience: Patience,
+    takes_slices: bool,
 }
 
 impl<T> WriteDeadline<T> {
@@ -26,10 +23,16 @@ impl<T> WriteDeadline<T> {
     pub const fn new(inner: T, deadline: Duration) -> Self {
         Self {
             inner,
-            deadline,
-            timer: None,
-            is_waiting: false,
+            patience: Patience::new(deadline),
+            takes_slices: true,
         }
+    }
+
+    /// Has what is written gathered by who writes it, whole, and not left to the kernel in slices.
+    #[must_use]
+    pub const fn without_slices(mut self) -> Self {
+        self.takes_slices = false;
+        self
     }
 
     /// What the write comes to: itself, or an error when it has waited for too long.
@@ -38,20 +41,8 @@ impl<T> WriteDeadline<T> {
         written: Poll<io::Result<R>>,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<R>> {
-        if written.is_ready() {
-            self.is_waiting = false;
-            return written;
-        }
-        let deadline = self.deadline;
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(deadline)));
-        if !self.is_waiting {
-            self.is_waiting = true;
-            timer.as_mut().reset(Instant::now() + deadline);
-        }
-        match timer.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-            Poll::Pending => Poll::Pending,
-        }
+        let bounded = self.patience.poll(written, context);
+        bounded.map(|written| written.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into())))
     }
 }
 
@@ -85,7 +76,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for WriteDeadline<T> {
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
+        self.takes_slices && self.inner.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -7,7 +7,7 @@ use axum::{
     http::{HeaderMap, Method, header},
     response::Response,
 };
-use hyper::ext::Protocol;
+use h2::ext::Protocol;
 use tokio_tungstenite::tungstenite::{
     self, error::ProtocolError, handshake::server::create_response_with_body,
 };
@@ -39,7 +39,7 @@ pub(super) fn of(request: &Request) -> Result<Option<Handshake>, ApiError> {
         return Ok(is_asked.then_some(Handshake::Upgrade));
     }
     let protocol = request.extensions().get::<Protocol>();
-    let is_asked = protocol.is_some_and(|protocol| protocol.as_ref() == WEBSOCKET);
+    let is_asked = protocol.is_some_and(|protocol| protocol.as_str().as_bytes() == WEBSOCKET);
     is_asked.then_some(Some(Handshake::Connect)).ok_or_else(|| {
         ApiError::invalid(
             ":protocol",

@@ -61,6 +61,7 @@ where
     let mut socket =
         WebSocketStream::from_raw_socket(connection, Role::Server, Some(settings)).await;
     let ending = converse(&mut socket, &mut events).await;
+    events.stop();
     if part(&mut socket, ending).await.is_ok() {
         linger(socket.into_inner()).await;
     }

@@ -22,8 +22,9 @@ use crate::{
     error::{ApiError, ProblemBody},
     extract::{Address, PoolsText, PositiveAmount, QueryMap},
     places::Place,
-    quote_feeds::{Question, Reader},
-    sockets::{self, SocketEvent, SocketEvents},
+    quote_feeds::{Crowds, Question, Reader},
+    server::http2::{ConnectionScope, TakenOver},
+    sockets::{self, Opening, SocketEvent, SocketEvents},
     state::AppState,
 };
 
@@ -91,12 +92,15 @@ pub async fn stream(
     let peer = Peer::of(request.extensions());
     let place = state.streams().of_request(peer, request.headers())?;
     let share = place.share();
-    let mut answer = match opening {
-        Some(opening) => opening.answer(Quotes {
+    let connection = request.extensions_mut().remove::<ConnectionScope>();
+    let mut answer = match (opening, connection.map(|connection| connection.kept())) {
+        (Some(opening), None) => opening.answer(Quotes {
             reader,
             _place: place,
         }),
-        None => answer::events(Body::from_stream(events(reader, place))),
+        (None, None) => answer::events(Body::from_stream(events(reader, place))),
+        (Some(opening), Some(crowds)) => messages_in(crowds, opening, reader, place),
+        (None, Some(crowds)) => events_in(crowds, reader, place),
     };
     if let Some(share) = share {
         share.put(answer.headers_mut());
@@ -141,6 +145,24 @@ fn events(reader: Reader, place: Place) -> impl Stream<Item = Result<Bytes, Infa
         Some((Ok(event.into_sse()), (reader, place)))
     });
     stream::once(async { Ok(OPENING) }).chain(events)
+}
+
+/// The same of one that shares a connection with others.
+fn events_in(crowds: Crowds, reader: Reader, place: Place) -> Response {
+    let mut answer = answer::events(Body::empty());
+    let taken_over = TakenOver::by(move |stream| {
+        let sender = stream.sender();
+        // Where nobody is there any more, the crowd finds that too.
+        let _ = sender.turn().send(OPENING);
+        crowds.send_events(reader, sender, place);
+    });
+    answer.extensions_mut().insert(taken_over);
+    answer
+}
+
+/// The same of one over WebSocket.
+fn messages_in(crowds: Crowds, opening: Opening, reader: Reader, place: Place) -> Response {
+    opening.answer_shared(move |sender| crowds.send_messages(reader, sender, place))
 }
 
 /// The messages of a stream, which holds its place until it is dropped.

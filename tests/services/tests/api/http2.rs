@@ -23,7 +23,10 @@ use tokio::{
 };
 use tokio_tungstenite::{
     WebSocketStream,
-    tungstenite::{Message, protocol::Role},
+    tungstenite::{
+        Message,
+        protocol::{CloseFrame, Role, frame::coding::CloseCode},
+    },
 };
 
 use crate::{client::Client, crowd::soon, sockets::Socket};
@@ -187,6 +190,16 @@ async fn requests_and_streams_go_side_by_side_and_are_answered_as_over_http1() {
     let (status, problem) = connection.get("/v1/quote?amount=1").await;
     assert_eq!(status, 400);
     assert_eq!(problem["field"], "inputMint");
+    // Its field is read, not the blanks before it alone.
+    let body = format!("{}{{\"quotes\":1}}", " ".repeat(TOO_LONG / 2)).into_bytes();
+    let path = "/v1/swap/transaction";
+    let (status, _, body) = connection.ask(Method::POST, path, body).await;
+    let body = soon(body.collect()).await.expect("a body").to_bytes();
+    let problem: Value = serde_json::from_slice(&body).expect("JSON");
+    assert_eq!(
+        (status.as_u16(), &problem["field"]),
+        (400, &"quotes".into())
+    );
     client.drain(10).await;
     let second = client.quote().await;
     for stream in &mut streams {
@@ -232,6 +245,19 @@ async fn sockets_share_a_connection_and_each_ends_by_itself() {
     let message = Message::text("another quote");
     asking.0.send(message).await.expect("an open stream");
     asking.ends_with("unexpected_message", 1008).await;
+    // No quote follows the goodbye to one that leaves while they change.
+    for (change, mut leaving) in (1..).zip(sockets.split_off(SOCKETS / 2)) {
+        client.take_out(change * 100_000_000);
+        let farewell = CloseFrame {
+            code: CloseCode::Normal,
+            reason: "enough".into(),
+        };
+        let closing = leaving.0.close(Some(farewell)).await;
+        closing.expect("an open stream");
+        client.take_out(change * 100_000_000 + 50_000_000);
+        let (_, code, reason) = leaving.end().await;
+        assert_eq!((code, reason.as_str()), (1000, "enough"));
+    }
     // It goes without a goodbye.
     drop(sockets.pop());
     let stopping = tokio::spawn(client.harness.stop());
@@ -318,6 +344,61 @@ async fn a_reader_that_stands_still_is_given_the_newest_and_not_all_between() {
     slow.until(&naming(&client.quote().await)).await;
     let given = u64::try_from(slow.text.matches("event: quote").count()).expect("a number");
     assert!(given < CHANGES / 2, "{given} of {CHANGES} had waited");
+}
+
+#[tokio::test]
+async fn a_reader_that_takes_nothing_in_is_cut_off_and_those_beside_it_go_on() {
+    const CHANGES: u64 = 4_000;
+    const NARROW: u32 = 2_000;
+    let client = Client::start_as("[api.clients]\nwrite-timeout-ms = 300").await;
+    let path = client.quote_path("/v1/quote/stream");
+    let connection = client.multiplexed(NARROW).await;
+    connection.get(&client.quote_path("/v1/quote")).await;
+    let mut watched = connection.stream(&path).await;
+    let deaf = connection.stream(&path).await;
+    let deaf_socket = connection.socket(&path).await;
+    assert_eq!(client.gauge("sluice_api_streams").await, 3);
+    let mut are_left = false;
+    for change in 1..=CHANGES {
+        client.take_out(change * 100_000_000);
+        watched.until(&naming(&client.quote().await)).await;
+        are_left = client.gauge("sluice_api_streams").await == 1;
+        if are_left {
+            break;
+        }
+    }
+    assert!(are_left, "they are served after {CHANGES} quotes unread");
+    let mut body = deaf.body;
+    let read = async { while let Some(Ok(_)) = body.frame().await {} };
+    soon(read).await;
+    drop(deaf_socket);
+    client.drain(10).await;
+    watched.until(&naming(&client.quote().await)).await;
+}
+
+#[tokio::test]
+async fn an_answer_longer_than_its_reader_has_room_for_comes_whole() {
+    const NARROW: u32 = 2_000;
+    let client = Client::start().await;
+    let connection = client.multiplexed(NARROW).await;
+    let path = "/openapi.json";
+    let expected = client.http.get(format!("{}{path}", client.harness.url));
+    let expected = expected.send().await.expect("an answer");
+    let expected = expected.bytes().await.expect("a body");
+    let (status, headers, body) = connection.ask(Method::GET, path, Vec::new()).await;
+    assert_eq!(status, 200);
+    assert_eq!(headers[header::CONTENT_LENGTH], expected.len().to_string());
+    assert!(headers.contains_key(header::DATE), "{headers:?}");
+    let body = soon(body.collect()).await.expect("a body").to_bytes();
+    assert!(body == expected, "another description over HTTP/2");
+    let (status, head, body) = connection.ask(Method::HEAD, path, Vec::new()).await;
+    assert_eq!(status, 200);
+    assert_eq!(
+        head[header::CONTENT_LENGTH],
+        headers[header::CONTENT_LENGTH]
+    );
+    let body = soon(body.collect()).await.expect("no body").to_bytes();
+    assert!(body.is_empty());
 }
 
 #[tokio::test]

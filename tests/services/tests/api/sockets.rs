@@ -175,7 +175,7 @@ impl Client {
     }
 
     /// How many of these are open.
-    async fn gauge(&self, name: &str) -> usize {
+    pub async fn gauge(&self, name: &str) -> usize {
         let url = format!("{}/metrics", self.harness.url);
         let answer = self.http.get(url).send().await.expect("an answer");
         let text = answer.text().await.expect("a text");
