@@ -58,7 +58,7 @@ struct Member {
 /// In which form it is sent what the feed shows, and what that has to do with its end.
 enum Form {
     /// Server-sent events, by nobody else: its place is given back when they end.
-    Events(#[expect(dead_code, reason = "it is held")] Place),
+    Events { _place: Place },
     /// Messages of a WebSocket, whose session is told the end, and closes the channel when nothing may follow.
     Messages(Option<oneshot::Sender<StreamEnd>>),
 }
@@ -72,7 +72,7 @@ pub struct UntilEnd {
 impl Crowds {
     /// Has a reader given what its feed shows as server-sent events.
     pub fn send_events(&self, reader: Reader, sender: Sender, place: Place) {
-        self.join(reader, sender, Form::Events(place));
+        self.join(reader, sender, Form::Events { _place: place });
     }
 
     /// Has one given it as messages of a WebSocket; what is left for the socket's session to send.
@@ -195,7 +195,7 @@ impl Form {
     /// Whether nothing may be sent any more.
     fn is_closed(&self) -> bool {
         match self {
-            Self::Events(_) => false,
+            Self::Events { .. } => false,
             Self::Messages(told) => told.as_ref().is_none_or(oneshot::Sender::is_closed),
         }
     }
@@ -204,7 +204,7 @@ impl Form {
     fn bytes(&self, event: Event) -> Result<Bytes, StreamEnd> {
         match (event, self) {
             (Event::End(end), _) => Err(end),
-            (event, Self::Events(_)) => Ok(event.into_sse()),
+            (event, Self::Events { .. }) => Ok(event.into_sse()),
             (event, Self::Messages(_)) => Ok(event.into_frame()),
         }
     }
@@ -212,7 +212,7 @@ impl Form {
     /// Nothing follows, for this reason.
     fn end(&mut self, reason: Option<StreamEnd>, sending: &mut Sending) {
         match self {
-            Self::Events(_) => {
+            Self::Events { .. } => {
                 // Who is gone need not be told.
                 let _ = reason.map(|reason| sending.send(reason.sse()));
                 sending.end();
