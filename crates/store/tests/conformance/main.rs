@@ -23,6 +23,7 @@ mod order;
 mod pauses;
 mod quotas;
 mod races;
+mod recoveries;
 mod retention;
 mod secrets;
 mod slots;
