@@ -1,10 +1,6 @@
 //! Router: every route but those of webhooks and API keys, which `routes/webhooks` and `routes/keys` add with their authentication.
 
-use axum::{
-    Router,
-    response::IntoResponse,
-    routing::{MethodFilter, on},
-};
+use axum::{Router, response::IntoResponse};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
@@ -39,24 +35,12 @@ pub fn quotes(state: AppState) -> Quotes {
     Box::new(move |query| quote::get::answer(&state, query).into_response())
 }
 
-/// The streams as they are asked for over HTTP/2 by who wants a WebSocket (RFC 8441); no description has words for that.
-fn sockets_over_http2() -> Router<AppState> {
-    let connect = MethodFilter::CONNECT;
-    Router::new()
-        .route("/v1/quote/stream", on(connect, quote::stream::stream))
-        .route(
-            "/v1/transactions/{signature}/stream",
-            on(connect, transactions::stream::stream),
-        )
-}
-
 /// The whole API; `authenticated` are the routes of [`crate::routes::webhooks`] and
 /// [`crate::routes::keys`], which see to that themselves.
 pub fn router(state: AppState, authenticated: Router) -> Router {
     // Without the descriptions from here on: they are no part of what a request passes.
     let (routes, _) = routes().split_for_parts();
     routes
-        .merge(sockets_over_http2())
         .with_state(state)
         .merge(authenticated)
         .fallback(async || ApiError::NoRoute)

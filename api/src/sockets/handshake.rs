@@ -4,7 +4,7 @@
 use axum::{
     body::Body,
     extract::Request,
-    http::{HeaderMap, Method, header},
+    http::{HeaderMap, header},
     response::Response,
 };
 use h2::ext::Protocol;
@@ -34,18 +34,17 @@ pub(super) enum Handshake {
 /// # Errors
 /// When it is to become a tunnel that speaks something else.
 pub(super) fn of(request: &Request) -> Result<Option<Handshake>, ApiError> {
-    if request.method() != Method::CONNECT {
+    let Some(protocol) = request.extensions().get::<Protocol>() else {
         let is_asked = names_websocket(request.headers());
         return Ok(is_asked.then_some(Handshake::Upgrade));
+    };
+    if protocol.as_str().as_bytes() == WEBSOCKET {
+        return Ok(Some(Handshake::Connect));
     }
-    let protocol = request.extensions().get::<Protocol>();
-    let is_asked = protocol.is_some_and(|protocol| protocol.as_str().as_bytes() == WEBSOCKET);
-    is_asked.then_some(Some(Handshake::Connect)).ok_or_else(|| {
-        ApiError::invalid(
-            ":protocol",
-            "must be websocket; ask for other streams with GET",
-        )
-    })
+    Err(ApiError::invalid(
+        ":protocol",
+        "must be websocket; ask for other streams with GET",
+    ))
 }
 
 impl Handshake {
@@ -167,34 +166,27 @@ mod tests {
     }
 
     /// As it comes over HTTP/2.
-    fn connecting(protocol: Option<&'static str>, version: Option<&str>) -> Request {
-        let mut builder = Request::connect("/v1/quote/stream");
+    fn connecting(protocol: &'static str, version: Option<&str>) -> Request {
+        let mut builder = Request::builder().extension(Protocol::from_static(protocol));
         if let Some(version) = version {
             builder = builder.header(header::SEC_WEBSOCKET_VERSION, version);
         }
-        let mut request = builder.body(Body::empty()).expect("a request");
-        if let Some(protocol) = protocol {
-            request
-                .extensions_mut()
-                .insert(Protocol::from_static(protocol));
-        }
-        request
+        builder.body(Body::empty()).expect("a request")
     }
 
     #[test]
     fn over_http2_a_stream_becomes_one_without_a_key() {
-        let answer = answered(&connecting(Some("websocket"), Some("13")));
+        let answer = answered(&connecting("websocket", Some("13")));
         let answer = answer.expect("a handshake").expect("asked");
         assert_eq!(answer.status(), StatusCode::OK);
         for (protocol, version, field) in [
-            (None, Some("13"), ":protocol"),
-            (Some("connect-udp"), Some("13"), ":protocol"),
-            (Some("websocket"), None, "Sec-WebSocket-Version"),
-            (Some("websocket"), Some("8"), "Sec-WebSocket-Version"),
+            ("connect-udp", Some("13"), ":protocol"),
+            ("websocket", None, "Sec-WebSocket-Version"),
+            ("websocket", Some("8"), "Sec-WebSocket-Version"),
         ] {
             let refused = answered(&connecting(protocol, version));
             let problem = refused.expect_err("a refusal").document();
-            assert_eq!(problem["field"], field, "{protocol:?} {version:?}");
+            assert_eq!(problem["field"], field, "{protocol} {version:?}");
             assert_eq!(problem["status"], 400);
         }
     }

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use axum::{
     body::{Body, HttpBody},
     http::{HeaderValue, Method, Request, header},
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use bytes::Bytes;
 use h2::{RecvStream, SendStream, server::SendResponse};
@@ -18,7 +18,7 @@ use super::{
     scope::ConnectionScope,
     stream::{Gone, OpenStream, Sending, TakenOver},
 };
-use crate::server::requests::Requests;
+use crate::{error::ApiError, request_id::X_REQUEST_ID, server::requests::Requests};
 
 /// Answers a request, until its client gives it up.
 pub(super) fn of(
@@ -42,6 +42,11 @@ pub(super) fn of(
         let answer = tokio::select! {
             answer = answer => answer,
             _ = poll_fn(|context| respond.poll_reset(context)) => return,
+        };
+        let answer = if receiving.is_some() {
+            connected(answer)
+        } else {
+            answer
         };
         // What fails here is the stream, and nobody is left to be told.
         let sending = |stream| Sending::new(stream, deadline, under_way);
@@ -75,6 +80,20 @@ async fn send(
         None => send_body(body, &mut sending).await?,
     }
     Ok(())
+}
+
+/// The answer to a request that its stream become another protocol's: it does where the route takes it over, and nowhere else.
+fn connected(mut answer: Response) -> Response {
+    let is_taken_over = answer.extensions().get::<TakenOver>().is_some();
+    if !answer.status().is_success() || is_taken_over {
+        return answer;
+    }
+    let mut refused = ApiError::MethodNotAllowed.into_response();
+    let id = answer.headers_mut().remove(X_REQUEST_ID);
+    refused
+        .headers_mut()
+        .extend(id.map(|id| (X_REQUEST_ID, id)));
+    refused
 }
 
 /// Sends a body as it comes, and no faster than its client takes it in.

@@ -1,9 +1,11 @@
 //! Origin form (RFC 9112, 3.2.1): requests of HTTP/2 as routes know them of HTTP/1.1.
 
-use axum::http::{HeaderValue, Request, Uri, header};
+use axum::http::{HeaderValue, Method, Request, Uri, header};
+use h2::ext::Protocol;
 
 /// Puts a request in the form in which it comes over HTTP/1.1: the path alone, and who is asked as the header `Host`. A header
-/// `Host` of its own says nothing beside it.
+/// `Host` of its own says nothing beside it. One whose stream is to become another protocol's asks with the method with which it would
+/// ask for an upgrade, and keeps the [`Protocol`].
 pub(super) fn put_in_origin_form<B>(request: &mut Request<B>) {
     let uri = request.uri();
     let asked = uri.authority();
@@ -14,6 +16,9 @@ pub(super) fn put_in_origin_form<B>(request: &mut Request<B>) {
     }
     if let Some(path) = path {
         *request.uri_mut() = path;
+    }
+    if request.extensions().get::<Protocol>().is_some() {
+        *request.method_mut() = Method::GET;
     }
 }
 
@@ -53,5 +58,23 @@ mod tests {
             ("/v1/pools".to_owned(), own)
         );
         assert_eq!(put("/v1/pools", None), ("/v1/pools".to_owned(), None));
+    }
+
+    #[test]
+    fn what_is_to_become_another_protocols_asks_as_for_an_upgrade() {
+        for (protocol, method) in [
+            (Some("websocket"), Method::GET),
+            (Some("connect-udp"), Method::GET),
+            (None, Method::CONNECT),
+        ] {
+            let mut request = Request::connect("http://swap.example/v1/quote/stream");
+            if let Some(protocol) = protocol {
+                request = request.extension(Protocol::from_static(protocol));
+            }
+            let mut request = request.body(()).expect("a request");
+            put_in_origin_form(&mut request);
+            assert_eq!(request.method(), method, "{protocol:?}");
+            assert_eq!(request.uri(), "/v1/quote/stream");
+        }
     }
 }

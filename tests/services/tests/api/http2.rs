@@ -134,6 +134,7 @@ impl Multiplexed {
     async fn refused(&self, path: &str, protocol: &'static str, version: &str) -> (u16, Value) {
         let answer = self.connect(path, protocol, version).await;
         let status = answer.status().as_u16();
+        assert!(answer.headers().contains_key("x-request-id"), "{answer:?}");
         let body = soon(answer.into_body().collect()).await.expect("a body");
         let problem = serde_json::from_slice(&body.to_bytes());
         (status, problem.expect("JSON"))
