@@ -82,13 +82,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin> Socket<C> {
 
 impl Client {
     fn quotes(&self) -> String {
-        let mints = self.harness.sol_pool.state.mints;
-        format!(
-            "/v1/quote/stream?inputMint={}&outputMint={}&amount={}",
-            mints.token_0,
-            mints.token_1,
-            crate::client::AMOUNT
-        )
+        self.quote_path("/v1/quote/stream")
     }
 
     fn handshake(&self, path: &str, headers: &[(&'static str, &str)]) -> Request {
