@@ -81,9 +81,9 @@ impl Onlooker {
         Arc::clone(&self.0.changed).notified_owned()
     }
 
-    /// Whether both look at the same board.
-    pub(super) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+    /// What it looks at.
+    pub(super) fn board(&self) -> Board {
+        Board(Arc::clone(&self.0))
     }
 
     /// Whether what is shown will change no more. What it changed to before is shown.
@@ -94,12 +94,6 @@ impl Onlooker {
     /// What is shown. No other is shown anything meanwhile.
     pub(super) fn shown(&self) -> MutexGuard<'_, Shown> {
         self.0.shown.lock()
-    }
-}
-
-impl Clone for Onlooker {
-    fn clone(&self) -> Self {
-        Board(Arc::clone(&self.0)).onlooker()
     }
 }
 

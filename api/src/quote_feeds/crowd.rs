@@ -19,7 +19,7 @@ use tokio::sync::{
 
 use super::{
     Reader,
-    board::Onlooker,
+    board::{Board, Onlooker},
     shown::{Event, Seen, Shown},
 };
 use crate::{
@@ -35,7 +35,7 @@ pub struct Crowds(Arc<Mutex<Vec<Entrance>>>);
 
 /// Where to join one of them.
 struct Entrance {
-    onlooker: Onlooker,
+    board: Board,
     joining: UnboundedSender<Member>,
 }
 
@@ -92,7 +92,8 @@ impl Crowds {
         let mut open = self.0.lock();
         // One that a panic has ended is begun again.
         open.retain(|known| !known.joining.is_closed());
-        let known = open.iter().find(|known| known.onlooker.is(&onlooker));
+        let board = onlooker.board();
+        let known = open.iter().find(|known| known.board.is(&board));
         if let Some(known) = known {
             // Its task ends under the lock alone.
             let _ = known.joining.send(member);
@@ -101,12 +102,12 @@ impl Crowds {
         let (joining, joined) = unbounded_channel();
         let crowd = Crowd {
             changed: Box::pin(onlooker.changed_owned()),
-            onlooker: onlooker.clone(),
+            onlooker,
             joining: joined,
             members: vec![member],
             of: self.clone(),
         };
-        open.push(Entrance { onlooker, joining });
+        open.push(Entrance { board, joining });
         tokio::spawn(crowd);
     }
 }
@@ -142,7 +143,8 @@ impl Crowd {
         let mut open = self.of.0.lock();
         let is_empty = self.joining.is_empty();
         if is_empty {
-            open.retain(|other| !other.onlooker.is(&self.onlooker));
+            let board = self.onlooker.board();
+            open.retain(|other| !other.board.is(&board));
         }
         is_empty
     }

@@ -65,16 +65,19 @@ impl Requests {
         }))
     }
 
-    /// Answers one of them, which came over HTTP/2 and is under way until what is given out beside the answer is dropped.
-    pub(super) fn answer_over_http2(
+    /// Answers one of them, which came over HTTP/2 and is under way until what is given out beside the answer is dropped. `scope` is an
+    /// extension of it: what it shares with the others of its connection.
+    pub(super) fn answer_over_http2<S: Clone + Send + Sync + 'static>(
         &self,
         mut request: Request<Body>,
-    ) -> (impl Future<Output = Response> + Send + use<>, UnderWay) {
+        scope: &S,
+    ) -> (impl Future<Output = Response> + Send + use<S>, UnderWay) {
         let under_way = self.note.asked();
         if let Some(quote) = self.routes.quote(&request, self.peer.ip()) {
             return (Either::Left(ready(quote)), under_way);
         }
         self.tell(&mut request);
+        request.extensions_mut().insert(scope.clone());
         let routes = Arc::clone(&self.routes);
         let answer = Box::pin(async move { routes.answer(request).await });
         (Either::Right(answer), under_way)

@@ -35,8 +35,7 @@ pub(super) fn of(
         (request.map(|body| Body::new(RequestBody(body))), None)
     };
     put_in_origin_form(&mut request);
-    request.extensions_mut().insert(scope.clone());
-    let (answer, under_way) = requests.answer_over_http2(request);
+    let (answer, under_way) = requests.answer_over_http2(request, scope);
     let deadline = requests.write_deadline;
     async move {
         let answer = tokio::select! {

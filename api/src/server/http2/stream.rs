@@ -85,11 +85,12 @@ impl OpenStream {
     }
 
     /// Both sides, where the client may send on, and once more the one that sends.
-    pub fn duplex(self) -> Option<(Duplex, Sender)> {
-        let sender = Sender(Arc::new(Mutex::new(self.sending)));
+    pub fn duplex(mut self) -> Option<(Duplex, Sender)> {
+        let receiving = self.receiving.take()?;
+        let sender = self.sender();
         let duplex = Duplex {
             sender: sender.clone(),
-            receiving: self.receiving?,
+            receiving,
             rest: Bytes::new(),
         };
         Some((duplex, sender))
