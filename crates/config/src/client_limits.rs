@@ -33,7 +33,8 @@ pub struct ClientLimitsConfig {
     pub trusted_proxies: Vec<IpNet>,
     /// The header in which they do.
     pub client_header: String,
-    /// Open connections of all clients.
+    /// Open connections of all clients. By itself more than the 10,000 readers of quotes that a processor serves: where strangers
+    /// hold as many, they have places too, and do not take the server's time by losing them to each other.
     pub connections: NonZeroUsize,
     /// Open connections of one client.
     pub connections_per_client: NonZeroUsize,
@@ -58,9 +59,9 @@ impl Default for ClientLimitsConfig {
             loopback: false,
             trusted_proxies: Vec::new(),
             client_header: "x-forwarded-for".to_owned(),
-            connections: const { NonZeroUsize::new(8_192).expect("not zero") },
+            connections: const { NonZeroUsize::new(16_384).expect("not zero") },
             connections_per_client: const { NonZeroUsize::new(256).expect("not zero") },
-            streams: const { NonZeroUsize::new(4_096).expect("not zero") },
+            streams: const { NonZeroUsize::new(12_288).expect("not zero") },
             streams_per_client: const { NonZeroUsize::new(64).expect("not zero") },
             head_timeout_ms: 30_000,
             write_timeout_ms: 30_000,
