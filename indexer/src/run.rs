@@ -30,7 +30,7 @@ use crate::{
     idl_watcher::IdlWatcher,
     ingest::{
         backfill::Backfill, follower::Follower, outbox::Outbox,
-        requested_backfill::RequestedBackfills, session::SessionContext,
+        requested_backfill::RequestedBackfills, session::SessionContext, settling::Settling,
     },
     leadership,
     metrics::Metrics,
@@ -284,9 +284,11 @@ impl LeaderTasks {
 
     /// Starts them on a store that takes their writes while this process leads.
     fn start(&self, tasks: &mut JoinSet<()>, store: &Store, stop: &CancellationToken) {
+        let settling = Settling::default();
         let outbox = Outbox {
             store: store.clone(),
             stored: Arc::clone(&self.stored),
+            settling: settling.clone(),
             capacity: self.capacity.clone(),
             metrics: self.metrics.clone(),
             traces: self.traces.clone(),
@@ -329,6 +331,7 @@ impl LeaderTasks {
             tasks.spawn(reader.run(stop.clone()));
         }
         tasks.spawn(follower.run(stop.clone()));
+        tasks.spawn(settling.run(store.clone(), self.metrics.clone(), stop.clone()));
         let operations = OperationWriter {
             store: store.clone(),
             stored: Arc::clone(&self.stored),

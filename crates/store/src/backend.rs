@@ -35,6 +35,6 @@ pub(crate) use self::{
     postgres::{PostgresDatabase, PostgresLeadership},
     row::{Row, signed, unsigned},
     sqlite::{SqliteDatabase, SqliteLeadership},
-    statement::{Kind, Sql, Value, database_time, json_rows, over_rows, values},
+    statement::{Kind, Sql, Value, Values, database_time, json_rows, over_rows, values},
     table::{Table, number_on},
 };

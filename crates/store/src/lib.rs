@@ -31,7 +31,7 @@
 //! | active webhooks | [`Store::webhook_revision`], [`Store::active_webhooks`], [`Store::active_changes`], [`Store::filter_change`], [`Store::record_filter_state`] |
 //! | the chain | [`Store::commit`], [`Store::checkpoint`], [`Store::unconfirmed_slots`], [`Store::messages_of_slot`], [`Store::account_gaps`], [`Store::ended_pauses`], [`Store::try_acquire_leadership`] |
 //! | requested backfills | [`Store::request_backfill`], [`Store::backfill`], [`Store::next_backfill`], [`Store::record_backfill`] |
-//! | delivery | [`Store::commit_pending`], [`Store::lease_due`], [`Store::lease_due_pending`], [`Store::lease_relayed`], [`Store::record`], [`Store::pull_forward`], [`Store::release`], [`Store::endpoint`], [`Store::next_due`] |
+//! | delivery | [`Store::commit_pending`], [`Store::settle`], [`Store::lease_due`], [`Store::lease_due_pending`], [`Store::lease_relayed`], [`Store::record`], [`Store::pull_forward`], [`Store::release`], [`Store::endpoint`], [`Store::next_due`] |
 //! | history | [`Store::messages_after`], [`Store::deliveries`], [`Store::redeliver`], [`Store::skip`] |
 //! | operational webhooks | [`Store::set_operations`], [`Store::operations`], [`Store::operation_recipients`], [`Store::troubled_webhooks`], [`Store::used_up_quotas`] |
 //! | encryption | [`Store::encrypted`], [`Store::reencrypt`] |

@@ -4,23 +4,22 @@
 //! committed with the last one. What is gathered of several slots is committed in the same way.
 
 use std::{
-    mem,
+    mem, panic,
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
-use service_kit::Clock;
-use sluice_store::{
-    Checkpoints, Commit, Commitment, KnownAccountChanges, NewMessage, PendingCommit, Store,
-    StoreError, Timestamp, UnconfirmedSlots,
-};
-use tokio::join;
-
+use super::settling::Settling;
 use crate::{
     delivery::capacity::{DispatchCapacity, Reservation},
     metrics::{Metrics, Stage},
     to_lease::ToLease,
     traces::{MessageTraces, Moments, Traced},
+};
+use service_kit::Clock;
+use sluice_store::{
+    Checkpoints, Commit, Commitment, KnownAccountChanges, NewMessage, PendingCommit, Store,
+    StoreError, Timestamp, UnconfirmedSlots,
 };
 
 /// Messages of several slots that are gathered: a commit of more costs each of them hardly less.
@@ -49,6 +48,7 @@ pub(crate) struct Outbox {
     pub(crate) store: Store,
     /// Told of the webhooks whose messages are stored and not submitted to the dispatcher.
     pub(crate) stored: Arc<ToLease>,
+    pub(crate) settling: Settling,
     pub(crate) capacity: DispatchCapacity,
     pub(crate) metrics: Metrics,
     pub(crate) traces: MessageTraces,
@@ -162,6 +162,9 @@ impl Outbox {
         };
         let (committed, leased) = pending.commit.durable().await?;
         self.stored.tell(&committed.unleased);
+        if committed.is_staged {
+            self.settling.staged();
+        }
         if let Some(reservation) = pending.reservation {
             reservation.submit(leased);
         }
@@ -207,10 +210,19 @@ impl CommitPipeline {
         let batch = mem::take(&mut self.batch);
         let given = u64::try_from(batch.messages.len()).unwrap_or(u64::MAX);
         let checkpoints = batch.checkpoints;
-        let submitting = outbox.submit(self.pending.take(), self.received);
-        // What is stored is sent, also where the next batch cannot be stored.
-        let (pending, new) = join!(outbox.commit(batch, self.received), submitting);
-        let (new, pending) = (new?, pending?);
+        // On a task of its own: a part of a commit is work that nothing else of this task is done beside. And what is stored is
+        // sent, also where the next batch cannot be stored.
+        let (submitting, received) = (outbox.clone(), self.received);
+        let before = self.pending.take();
+        let submitting = tokio::spawn(async move { submitting.submit(before, received).await });
+        let pending = outbox.commit(batch, self.received).await;
+        let new = match submitting.await {
+            Ok(new) => new?,
+            Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
+            // The process is ending.
+            Err(_) => 0,
+        };
+        let pending = pending?;
         self.pending = Some(pending);
         self.counts.given = self.counts.given.saturating_add(given);
         self.counts.new = self.counts.new.saturating_add(new);

@@ -61,7 +61,7 @@ impl Connection {
         })
     }
 
-    pub(super) const fn is_sqlite(&self) -> bool {
+    pub(crate) const fn is_sqlite(&self) -> bool {
         match self {
             Self::SqliteRead(_) | Self::SqliteSnapshot(_) | Self::SqliteWrite { .. } => true,
             Self::PostgresRead(_) | Self::PostgresTransaction(_) => false,

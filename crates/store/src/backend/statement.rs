@@ -76,6 +76,9 @@ pub(crate) enum Value {
     Bytes(Vec<u8>),
 }
 
+/// The parameters of a statement, or the values of a row.
+pub(crate) type Values = Vec<Value>;
+
 impl Value {
     /// Bytes that it takes beside the value itself.
     pub(super) fn len(&self) -> usize {

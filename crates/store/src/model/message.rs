@@ -214,6 +214,8 @@ pub struct Committed {
     pub checkpoints: Checkpoints,
     /// Webhooks of new messages whose deliveries have their turn and were not leased as they were inserted.
     pub unleased: WebhookSet,
+    /// Whether some are staged: [`Store::settle`](crate::Store::settle) has them written to where they belong.
+    pub is_staged: bool,
 }
 
 impl Committed {

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use super::{
-    bodies,
+    bodies, settling,
     store::{Database, Store},
 };
 use crate::{
@@ -106,6 +106,7 @@ impl Store {
                 values![epoch.saturating_add(EPOCHS_SKIPPED)],
             )
             .await?;
+        settling::settle(&mut write).await?;
         // A backup of the release before says no, and none of its processes is here.
         if shares_bodies {
             bodies::share(&mut write).await?;

@@ -48,7 +48,7 @@ impl Store {
         slot: u64,
         commitment: Commitment,
     ) -> Result<Vec<SlotMessage>, StoreError> {
-        let mut read = self.read().await?;
+        let mut read = self.settled_snapshot().await?;
         let found = read
             .rows(
                 "SELECT m.id, w.id AS webhook_id, m.sequence, m.kind, m.order_key

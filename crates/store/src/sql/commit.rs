@@ -78,12 +78,16 @@ impl Store {
         request: Option<&LeaseRequest>,
         expected: Expected,
     ) -> Result<Option<PendingCommit>, StoreError> {
-        let mut write = self.write(Durability::Durable).await?;
-        let inserted = insert_messages(&mut write, commit, request, expected, &self.keys).await?;
+        let mut write = match expected {
+            Expected::New => self.begin(Durability::Durable).await?,
+            Expected::Known => self.write(Durability::Durable).await?,
+        };
+        let inserted = insert_messages(self, &mut write, commit, request, expected).await?;
         let Some(Inserted {
             counts,
             leased,
             unleased,
+            is_staged,
         }) = inserted
         else {
             return Ok(None);
@@ -102,6 +106,7 @@ impl Store {
                 inserted_at: counts,
                 checkpoints,
                 unleased,
+                is_staged,
             },
             leased,
             pending: write.commit_pending().await?,

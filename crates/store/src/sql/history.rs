@@ -71,7 +71,7 @@ impl Store {
         after: u64,
         (limit, bytes): (u32, u64),
     ) -> Result<Option<MessagePage>, StoreError> {
-        let mut snapshot = self.snapshot().await?;
+        let mut snapshot = self.settled_snapshot().await?;
         let Some(webhook) = ordinal_of(&mut snapshot, access, id).await? else {
             return Ok(None);
         };
@@ -107,7 +107,7 @@ impl Store {
         id: &WebhookId,
         message: &MessageId,
     ) -> Result<Option<StoredMessage>, StoreError> {
-        let mut snapshot = self.snapshot().await?;
+        let mut snapshot = self.settled_snapshot().await?;
         let Some(webhook) = ordinal_of(&mut snapshot, access, id).await? else {
             return Ok(None);
         };
@@ -135,7 +135,7 @@ impl Store {
         query: DeliveryQuery,
         limit: u32,
     ) -> Result<Option<Vec<DeliveryLog>>, StoreError> {
-        let mut snapshot = self.snapshot().await?;
+        let mut snapshot = self.settled_snapshot().await?;
         let Some(webhook) = ordinal_of(&mut snapshot, access, id).await? else {
             return Ok(None);
         };

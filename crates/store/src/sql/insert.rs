@@ -8,16 +8,18 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    bodies::{SharedBodies, StoredBody},
-    endpoint_data::DeliveryData,
+    bodies::SharedBodies,
     lanes::{self, Lane},
     lease_on_insert::LeaseOnInsert,
+    numbered::{Numbered, Rows},
     rows,
+    staged_batch::StagedBatch,
+    store::Store,
 };
 use crate::{
-    Commit, Commitment, DeliveryOrder, EncryptionKeys, LeaseRequest, LeasedDelivery, NewMessage,
-    StoreError, Timestamp, WebhookSet,
-    backend::{Connection, Value, bound_rows, json_rows, over_rows, signed, unsigned, values},
+    Commit, Commitment, DeliveryOrder, LeaseRequest, LeasedDelivery, NewMessage, StoreError,
+    Timestamp, WebhookSet,
+    backend::{Connection, Values, bound_rows, json_rows, over_rows, signed, unsigned, values},
 };
 
 /// Messages that are put in order and written together: the more, the more of them lie side by side in the tables.
@@ -46,6 +48,8 @@ pub(super) struct Inserted {
     pub(super) leased: Vec<LeasedDelivery>,
     /// The webhooks of deliveries that have their turn and are not leased.
     pub(super) unleased: WebhookSet,
+    /// Whether some of them are staged.
+    pub(super) is_staged: bool,
 }
 
 /// A webhook as far as numbering goes.
@@ -68,16 +72,6 @@ struct SequenceRow {
     next: i64,
 }
 
-/// The values of a row.
-type Values = Vec<Value>;
-
-/// The rows of a message.
-struct Rows {
-    webhook: i64,
-    message: Values,
-    delivery: Values,
-}
-
 /// Messages on their way into the tables.
 struct Insertion<'a, 'r> {
     numbering: HashMap<&'a str, Numbering>,
@@ -86,6 +80,9 @@ struct Insertion<'a, 'r> {
     shared: SharedBodies,
     leases: Option<LeaseOnInsert<'r>>,
     unleased: WebhookSet,
+    /// What is staged, where what is leased and in no lane is.
+    staged: Option<StagedBatch>,
+    is_staged: bool,
     now: Timestamp,
     counts: BTreeMap<Commitment, u64>,
     bytes: u64,
@@ -94,23 +91,31 @@ struct Insertion<'a, 'r> {
 /// Inserts the messages of a commit. `None` when some that were expected to be new are known: the transaction must be
 /// undone then.
 pub(super) async fn insert_messages(
+    store: &Store,
     write: &mut Connection,
     commit: &Commit<'_>,
     request: Option<&LeaseRequest>,
     expected: Expected,
-    keys: &EncryptionKeys,
 ) -> Result<Option<Inserted>, StoreError> {
     if commit.messages.is_empty() {
         return Ok(Some(Inserted::default()));
     }
-    let numbering = numbering(write, commit.messages).await?;
+    let (numbering, is_settled) = numbering(write, commit.messages).await?;
+    if is_settled {
+        store.staged.settled();
+    }
+    if expected == Expected::New && store.staged.may_know(commit.messages, is_settled) {
+        return Ok(None);
+    }
     let leases = match request {
         Some(request) => {
             let webhooks = numbering.values().map(|webhook| webhook.ordinal);
-            Some(LeaseOnInsert::of(write, webhooks, request, keys).await?)
+            Some(LeaseOnInsert::of(write, webhooks, request, store).await?)
         }
         None => None,
     };
+    let is_local = write.is_sqlite() && leases.is_some();
+    let stages = is_local && expected == Expected::New && store.staged.takes(commit.messages);
     let fresh = match expected {
         Expected::New => commit.messages.iter().collect(),
         Expected::Known => fresh(write, commit.messages).await?,
@@ -125,6 +130,8 @@ pub(super) async fn insert_messages(
         numbering,
         busy: busy.into_iter().collect(),
         shared,
+        staged: stages.then(StagedBatch::default),
+        is_staged: false,
         leases,
         unleased: WebhookSet::default(),
         now: commit.now,
@@ -137,15 +144,22 @@ pub(super) async fn insert_messages(
             return Ok(None);
         }
     }
+    let staged = insertion.staged.take().unwrap_or_default();
+    insertion.is_staged = !staged.is_empty();
+    if !staged.write(write, &store.staged).await? {
+        return Ok(None);
+    }
     insertion.finish(write).await.map(Some)
 }
 
 impl Insertion<'_, '_> {
-    /// The rows of a piece, of messages and of their deliveries.
+    /// The rows of a piece that are not staged, of messages and of their deliveries.
     fn rows_of(&mut self, piece: &[&NewMessage]) -> Result<(Vec<Values>, Vec<Values>), StoreError> {
         let mut rows = Vec::with_capacity(piece.len());
         for message in piece {
-            rows.extend(self.rows(message)?);
+            if let Some(numbered) = self.numbered(message)? {
+                rows.extend(self.rows(numbered)?);
+            }
         }
         // As events come, each row of a slot that is hot for many webhooks would go to another page of the tables.
         rows.sort_by_key(|row| row.webhook);
@@ -153,14 +167,17 @@ impl Insertion<'_, '_> {
         Ok(rows.unzip())
     }
 
-    /// The rows of a message and of its delivery; `None` when its webhook is gone.
-    fn rows(&mut self, message: &NewMessage) -> Result<Option<Rows>, StoreError> {
+    /// Numbers a message, and counts it; `None` when its webhook is gone.
+    fn numbered<'m>(
+        &mut self,
+        message: &'m NewMessage,
+    ) -> Result<Option<Numbered<'m>>, StoreError> {
         let Some(webhook) = self.numbering.get_mut(message.webhook.as_str()) else {
             return Ok(None);
         };
         let number = webhook.next;
         webhook.next = number.saturating_add(1);
-        let (ordinal, sequence) = (webhook.ordinal, signed(number, "sequence")?);
+        let ordinal = webhook.ordinal;
         let due_at = self.now.after(webhook.wait);
         let lane = lanes::lane_of(webhook.order, message.order_key.as_deref());
         let waits = lane.as_ref().is_some_and(|lane| {
@@ -169,60 +186,48 @@ impl Insertion<'_, '_> {
                 lane: lane.clone(),
             })
         });
-        let StoredBody {
-            body,
-            shared,
-            shared_bytes,
-            length,
-        } = self.shared.stored(&message.body, number);
+        let stored = self.shared.stored(&message.body, number);
         let count = self.counts.entry(message.commitment).or_default();
         *count = count.saturating_add(1);
-        self.bytes = self.bytes.saturating_add(length);
+        self.bytes = self.bytes.saturating_add(stored.length);
+        Ok(Some(Numbered {
+            message,
+            ordinal,
+            number,
+            sequence: signed(number, "sequence")?,
+            due_at,
+            lane,
+            waits,
+            stored,
+        }))
+    }
+
+    /// Leases a message as far as the request goes; its rows, and those of its delivery, unless it is staged.
+    fn rows(&mut self, numbered: Numbered<'_>) -> Result<Option<Rows>, StoreError> {
+        let (ordinal, length) = (numbered.ordinal, numbered.stored.length);
         let reserved = match &mut self.leases {
-            Some(leases) if !waits => leases.reserve(ordinal, length),
+            Some(leases) if !numbered.waits => leases.reserve(ordinal, length),
             _ => None,
         };
-        let lease = reserved.map(|reserved| {
-            reserved.lease(DeliveryData {
-                id: message.id.clone(),
-                sequence: number,
-                kind: message.kind,
-                body: message.body.with_sequence(number),
-                created: self.now,
-                retry_index: 0,
-                probe: false,
-                in_order: lane.is_some(),
-                head: number,
-                turn: None,
-            })
-        });
-        let (due_at, lease_token) = match lease {
-            _ if waits => (None, None),
-            Some((until, token)) => (Some(until), Some(token.0)),
-            None => {
-                self.unleased.0.insert(ordinal);
-                (Some(due_at), None)
+        let Some(reserved) = reserved else {
+            if numbered.waits {
+                return numbered.rows(None, None, self.now).map(Some);
             }
+            self.unleased.0.insert(ordinal);
+            let due_at = Some(numbered.due_at);
+            return numbered.rows(due_at, None, self.now).map(Some);
         };
-        let delivery = values![ordinal, sequence, due_at, lease_token, lane, self.now];
-        let message = values![
-            ordinal,
-            sequence,
-            message.id.as_str(),
-            message.kind.name(),
-            message.commitment.name(),
-            signed(message.slot, "slot")?,
-            message.order_key.clone(),
-            body,
-            self.now,
-            shared,
-            shared_bytes,
-        ];
-        Ok(Some(Rows {
-            webhook: ordinal,
-            message,
-            delivery,
-        }))
+        let (until, token) = reserved.terms();
+        if let (Some(staged), None) = (&mut self.staged, &numbered.lane) {
+            staged.push(
+                numbered.staged((until, token), self.now)?,
+                &numbered.stored.body,
+            );
+            reserved.lease(numbered.leased_when_staged(self.now));
+            return Ok(None);
+        }
+        reserved.lease(numbered.leased(self.now));
+        numbered.rows(Some(until), Some(token), self.now).map(Some)
     }
 
     async fn finish(self, write: &mut Connection) -> Result<Inserted, StoreError> {
@@ -241,6 +246,7 @@ impl Insertion<'_, '_> {
             counts: self.counts,
             leased: self.leases.map_or_else(Vec::new, LeaseOnInsert::leased),
             unleased: self.unleased,
+            is_staged: self.is_staged,
         })
     }
 }
@@ -265,12 +271,12 @@ fn chunks<'a, 'm>(
     })
 }
 
-/// The webhooks of the messages that still exist. Until the transaction ends no other one numbers their messages or
-/// changes their lanes.
+/// The webhooks of the messages that still exist, and whether nothing is staged. Until the transaction ends no other one numbers
+/// their messages or changes their lanes.
 async fn numbering<'a>(
     write: &mut Connection,
     messages: &'a [NewMessage],
-) -> Result<HashMap<&'a str, Numbering>, StoreError> {
+) -> Result<(HashMap<&'a str, Numbering>, bool), StoreError> {
     let names: HashSet<&str> = messages
         .iter()
         .map(|message| message.webhook.as_str())
@@ -289,15 +295,17 @@ async fn numbering<'a>(
         .rows(
             over_rows!(
                 [id text],
-                "SELECT w.ordinal, w.id, w.delivery_order, w.batch_messages, w.batch_bytes, w.batch_wait_ms, s.next
+                "SELECT w.ordinal, w.id, w.delivery_order, w.batch_messages, w.batch_bytes, w.batch_wait_ms, s.next,
+                     (SELECT count(*) FROM staged_batches) AS staged
                  FROM v JOIN webhooks w ON w.id = v.id JOIN sequences s ON s.webhook = w.ordinal
                  WHERE w.deleted = 0"
             ),
             values![ids],
         )
         .await?;
-    let mut numbering = HashMap::new();
+    let (mut numbering, mut is_settled) = (HashMap::new(), false);
     for row in &found {
+        is_settled = row.integer("staged")? == 0;
         let id = row.text("id")?;
         if let Some(name) = names.get(id.as_str()) {
             let webhook = Numbering {
@@ -309,7 +317,7 @@ async fn numbering<'a>(
             numbering.insert(*name, webhook);
         }
     }
-    Ok(numbering)
+    Ok((numbering, is_settled))
 }
 
 /// Those of the messages that are not stored, each once.

@@ -55,13 +55,16 @@ impl Store {
                 .await?
                 .map(|leadership| Holder::Postgres(Box::new(leadership))),
         };
-        Ok(holder.map(|holder| Leadership {
-            store: Self {
-                epoch: Some(holder.epoch()),
-                ..self.clone()
-            },
-            holder,
-        }))
+        let Some(holder) = holder else {
+            return Ok(None);
+        };
+        let store = Self {
+            epoch: Some(holder.epoch()),
+            ..self.clone()
+        };
+        // The leader before may have ended before it did so.
+        store.settle().await?;
+        Ok(Some(Leadership { store, holder }))
     }
 }
 

@@ -139,7 +139,7 @@ impl Store {
         statement: impl Into<Sql>,
         values: Vec<Value>,
     ) -> Result<Vec<DueWebhook>, StoreError> {
-        let mut read = self.read().await?;
+        let mut read = self.settled_snapshot().await?;
         let found = read.rows(statement, values).await?;
         found.iter().map(due_webhook).collect()
     }

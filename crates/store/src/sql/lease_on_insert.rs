@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use super::{
     endpoint_data::{self, DeliveryData, EndpointData},
     rows,
+    store::Store,
 };
 use crate::{
-    EncryptionKeys, LeaseRequest, LeaseToken, LeasedDelivery, Load, StoreError, Tenant,
-    TenantShares, Timestamp,
+    LeaseRequest, LeaseToken, LeasedDelivery, Load, StoreError, Tenant, TenantShares, Timestamp,
     backend::{Connection, Sql, over_rows, values},
 };
 
@@ -57,7 +57,7 @@ impl<'r> LeaseOnInsert<'r> {
         write: &mut Connection,
         webhooks: impl Iterator<Item = i64>,
         request: &'r LeaseRequest,
-        keys: &EncryptionKeys,
+        store: &Store,
     ) -> Result<Self, StoreError> {
         let mut webhooks = endpoint_data::webhooks_json(webhooks)?;
         let locked = write
@@ -75,7 +75,7 @@ impl<'r> LeaseOnInsert<'r> {
         let found = write.rows(LEASABLE, values![webhooks, request.now]).await?;
         let (mut webhooks, mut shares) = (HashMap::new(), HashMap::new());
         for row in &found {
-            let endpoint = EndpointData::of(row, request.now, keys)?;
+            let endpoint = EndpointData::of(row, request.now, &store.keys)?;
             if endpoint.is_paced() {
                 continue;
             }
@@ -85,11 +85,14 @@ impl<'r> LeaseOnInsert<'r> {
                 .min(request.limits.quota)
                 .min(TenantShares::quota_of_webhook(share));
             shares.insert(endpoint.tenant(), share);
+            let webhook = row.integer("ordinal")?;
+            let leased = row.count("leased")?;
+            let leased = leased.saturating_add(store.staged.leased(webhook));
             let leasable = Leasable {
                 endpoint,
-                quota: quota.saturating_sub(row.count("leased")?),
+                quota: quota.saturating_sub(leased),
             };
-            webhooks.insert(row.integer("ordinal")?, leasable);
+            webhooks.insert(webhook, leasable);
         }
         Ok(Self {
             left: Load {
@@ -133,10 +136,14 @@ pub(super) struct Reserved<'a> {
 }
 
 impl Reserved<'_> {
-    /// Leases a delivery; returns the end of its lease and what proves it.
-    pub(super) fn lease(self, delivery: DeliveryData) -> (Timestamp, LeaseToken) {
+    /// When the lease ends, and what proves it.
+    pub(super) const fn terms(&self) -> (Timestamp, LeaseToken) {
+        (self.request.until, self.request.token)
+    }
+
+    /// Leases a delivery.
+    pub(super) fn lease(self, delivery: DeliveryData) {
         self.leased
             .push(self.endpoint.leased(delivery, self.request));
-        (self.request.until, self.request.token)
     }
 }

@@ -87,7 +87,7 @@ impl Store {
         let Access::Key(key) = access else {
             return Ok(());
         };
-        let mut snapshot = self.snapshot().await?;
+        let mut snapshot = self.settled_snapshot().await?;
         let api_key = webhook_row::api_key_ordinal(&mut snapshot, key).await?;
         let quotas = limits_of(&mut snapshot, Some(api_key)).await?;
         // First, because it is one row, and what is kept are many.
@@ -107,7 +107,7 @@ impl Store {
     }
 
     async fn try_usage(&self, access: &Access, now: Timestamp) -> Result<Usage, StoreError> {
-        let mut snapshot = self.snapshot().await?;
+        let mut snapshot = self.settled_snapshot().await?;
         let api_key = match access {
             Access::All => None,
             Access::Key(key) => Some(webhook_row::api_key_ordinal(&mut snapshot, key).await?),

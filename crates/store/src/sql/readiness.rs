@@ -20,7 +20,8 @@ macro_rules! readiness {
                  (SELECT revision FROM filter_state) AS revision,
                  (SELECT in_force_slot FROM filter_state) AS in_force_slot,
                  (SELECT count(*) FROM
-                     (SELECT webhook FROM deliveries WHERE state = 'pending' LIMIT $1) AS counted) AS pending,
+                     (SELECT webhook FROM deliveries WHERE state = 'pending' LIMIT $1) AS counted)
+                     + (SELECT CAST(coalesce(sum(pending), 0) AS BIGINT) FROM staged_batches) AS pending,
                  (SELECT count(*) FROM leadership WHERE until IS NULL OR until < ",
             database_time!($database),
             ") AS silent"

@@ -12,7 +12,7 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn queue_stats(&self) -> Result<QueueStats, StoreError> {
-        let mut read = self.read().await?;
+        let mut read = self.settled_snapshot().await?;
         let row = read
             .one_row(
                 "SELECT

@@ -1,8 +1,8 @@
 //! [`Store`]: one database, opened, and the ways to read and write it.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
-use super::epoch::hold_epoch;
+use super::{epoch::hold_epoch, staged_batch::Staged};
 use crate::{
     EncryptionKeys, StoreError,
     backend::{Connection, Durability, PostgresDatabase, SchemaVersion, SqliteDatabase},
@@ -16,6 +16,8 @@ pub struct Store {
     pub(super) epoch: Option<i64>,
     /// Open and seal what of webhooks is secret.
     pub(super) keys: EncryptionKeys,
+    /// What this process has staged.
+    pub(super) staged: Arc<Staged>,
 }
 
 #[derive(Clone, Debug)]
@@ -35,6 +37,7 @@ impl Store {
             database: Database::Sqlite(SqliteDatabase::open(path).await?),
             epoch: None,
             keys: EncryptionKeys::default(),
+            staged: Arc::default(),
         })
     }
 
@@ -48,6 +51,7 @@ impl Store {
             database: Database::Postgres(PostgresDatabase::open(url).await?),
             epoch: None,
             keys: EncryptionKeys::default(),
+            staged: Arc::default(),
         })
     }
 
@@ -127,7 +131,8 @@ impl Store {
         }
     }
 
-    pub(super) async fn write(&self, durability: Durability) -> Result<Connection, StoreError> {
+    /// Begins a transaction that writes, beside what is staged.
+    pub(super) async fn begin(&self, durability: Durability) -> Result<Connection, StoreError> {
         let mut write = match &self.database {
             Database::Sqlite(database) => database.write(durability).await?,
             Database::Postgres(database) => database.write(durability).await?,

@@ -1,8 +1,9 @@
 //! Deliveries that are inserted already leased.
 
 use sluice_store::{
-    Access, Breaker, Commit, Commitment, DeliveryOrder, EndpointState, LeaseLimits, LeaseRequest,
-    LeasedDelivery, NewMessage, Store, TenantShares, Timestamp, WebhookDefinition, WebhookSet,
+    Access, Breaker, Commit, Commitment, Committed, DeliveryOrder, EndpointState, LeaseLimits,
+    LeaseRequest, LeasedDelivery, NewMessage, Store, TenantShares, Timestamp, WebhookDefinition,
+    WebhookSet,
 };
 use tokio::{sync::mpsc, try_join};
 
@@ -27,6 +28,16 @@ pub async fn insert_leased(
     now: Timestamp,
     limits: LeaseLimits,
 ) -> (u64, Vec<LeasedDelivery>) {
+    let (committed, leased) = commit_leased(store, messages, now, limits).await;
+    (committed.inserted(), leased)
+}
+
+pub async fn commit_leased(
+    store: &Store,
+    messages: &[NewMessage],
+    now: Timestamp,
+    limits: LeaseLimits,
+) -> (Committed, Vec<LeasedDelivery>) {
     let request = LeaseRequest {
         now,
         until: now.after(LEASE),
@@ -39,8 +50,7 @@ pub async fn insert_leased(
         .commit_pending(&commit, Some(&request))
         .await
         .expect("stores");
-    let (committed, leased) = pending.durable().await.expect("on the disk");
-    (committed.inserted(), leased)
+    pending.durable().await.expect("on the disk")
 }
 
 async fn no_more_than_an_owner_asks_for_is_leased(fixture: &Fixture) {

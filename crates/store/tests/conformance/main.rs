@@ -27,6 +27,7 @@ mod recoveries;
 mod retention;
 mod secrets;
 mod slots;
+mod staging;
 mod stats;
 mod webhooks;
 

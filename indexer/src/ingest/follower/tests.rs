@@ -23,7 +23,10 @@ use super::*;
 use crate::{
     delivery::capacity::Submissions,
     events::idl::Idls,
-    ingest::outbox::{Outbox, OutboxBatch},
+    ingest::{
+        outbox::{Outbox, OutboxBatch},
+        settling::Settling,
+    },
     metrics::Metrics,
     status::Status,
     traces::MessageTraces,
@@ -120,6 +123,7 @@ impl Setup {
                 outbox: Outbox {
                     store: self.store.clone(),
                     stored: Arc::default(),
+                    settling: Settling::default(),
                     capacity: Submissions::new(PATIENCE).capacity(),
                     metrics: Metrics::default(),
                     traces: MessageTraces::default(),
