@@ -9,17 +9,18 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+use service_kit::Clock;
+use sluice_store::{
+    Checkpoints, Commit, Commitment, KnownAccountChanges, NewMessage, PendingCommit, Store,
+    StoreError, Timestamp, UnconfirmedSlots,
+};
+
 use super::settling::Settling;
 use crate::{
     delivery::capacity::{DispatchCapacity, Reservation},
     metrics::{Metrics, Stage},
     to_lease::ToLease,
     traces::{MessageTraces, Moments, Traced},
-};
-use service_kit::Clock;
-use sluice_store::{
-    Checkpoints, Commit, Commitment, KnownAccountChanges, NewMessage, PendingCommit, Store,
-    StoreError, Timestamp, UnconfirmedSlots,
 };
 
 /// Messages of several slots that are gathered: a commit of more costs each of them hardly less.
@@ -48,6 +49,7 @@ pub(crate) struct Outbox {
     pub(crate) store: Store,
     /// Told of the webhooks whose messages are stored and not submitted to the dispatcher.
     pub(crate) stored: Arc<ToLease>,
+    /// Told of commits with staged messages.
     pub(crate) settling: Settling,
     pub(crate) capacity: DispatchCapacity,
     pub(crate) metrics: Metrics,
