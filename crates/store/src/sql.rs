@@ -27,6 +27,7 @@ mod lease_due;
 mod lease_followers;
 mod lease_on_insert;
 mod load_leased;
+mod message_rows;
 mod numbered;
 mod operations;
 mod pauses;

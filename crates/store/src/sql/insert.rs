@@ -11,7 +11,8 @@ use super::{
     bodies::SharedBodies,
     lanes::{self, Lane},
     lease_on_insert::LeaseOnInsert,
-    numbered::{Numbered, Rows},
+    message_rows::{self, Rows},
+    numbered::Numbered,
     rows,
     staged_batch::StagedBatch,
     store::Store,
@@ -19,7 +20,7 @@ use super::{
 use crate::{
     Commit, Commitment, DeliveryOrder, LeaseRequest, LeasedDelivery, NewMessage, StoreError,
     Timestamp, WebhookSet,
-    backend::{Connection, Values, bound_rows, json_rows, over_rows, signed, unsigned, values},
+    backend::{Connection, json_rows, over_rows, signed, unsigned, values},
 };
 
 /// Messages that are put in order and written together: the more, the more of them lie side by side in the tables.
@@ -139,8 +140,7 @@ pub(super) async fn insert_messages(
         bytes: 0,
     };
     for piece in pieces {
-        let (messages, deliveries) = insertion.rows_of(piece)?;
-        if !insert_rows(write, messages, deliveries).await? {
+        if !message_rows::insert(write, insertion.rows_of(piece)?).await? {
             return Ok(None);
         }
     }
@@ -153,18 +153,15 @@ pub(super) async fn insert_messages(
 }
 
 impl Insertion<'_, '_> {
-    /// The rows of a piece that are not staged, of messages and of their deliveries.
-    fn rows_of(&mut self, piece: &[&NewMessage]) -> Result<(Vec<Values>, Vec<Values>), StoreError> {
+    /// The rows of a piece that are not staged.
+    fn rows_of(&mut self, piece: &[&NewMessage]) -> Result<Vec<Rows>, StoreError> {
         let mut rows = Vec::with_capacity(piece.len());
         for message in piece {
             if let Some(numbered) = self.numbered(message)? {
                 rows.extend(self.rows(numbered)?);
             }
         }
-        // As events come, each row of a slot that is hot for many webhooks would go to another page of the tables.
-        rows.sort_by_key(|row| row.webhook);
-        let rows = rows.into_iter().map(|row| (row.message, row.delivery));
-        Ok(rows.unzip())
+        Ok(rows)
     }
 
     /// Numbers a message, and counts it; `None` when its webhook is gone.
@@ -219,10 +216,8 @@ impl Insertion<'_, '_> {
         };
         let (until, token) = reserved.terms();
         if let (Some(staged), None) = (&mut self.staged, &numbered.lane) {
-            staged.push(
-                numbered.staged((until, token), self.now)?,
-                &numbered.stored.body,
-            );
+            let row = numbered.row(Some(until), Some(token), self.now)?;
+            staged.push(row, &numbered.stored.body);
             reserved.lease(numbered.leased_when_staged(self.now));
             return Ok(None);
         }
@@ -361,48 +356,6 @@ fn lanes_of(numbering: &HashMap<&str, Numbering>, messages: &[&NewMessage]) -> V
         })
         .collect();
     lanes.into_iter().collect()
-}
-
-/// False when one of the messages was known.
-async fn insert_rows(
-    write: &mut Connection,
-    messages: Vec<Values>,
-    deliveries: Vec<Values>,
-) -> Result<bool, StoreError> {
-    let given = u64::try_from(messages.len()).unwrap_or(u64::MAX);
-    let inserted = write
-        .execute_over(
-            bound_rows!(
-                [
-                    webhook bigint, sequence bigint, id text, kind text, commitment text, slot bigint,
-                    order_key text, body text, created_at bigint, shared_body bigint, shared_bytes bigint
-                ],
-                "INSERT INTO messages
-                     (webhook, sequence, id, kind, commitment, slot, order_key, body, created_at, shared_body, shared_bytes)
-                 SELECT webhook, sequence, id, kind, commitment, slot, order_key, body, created_at, shared_body, shared_bytes
-                 FROM v WHERE webhook IS NOT NULL ON CONFLICT (id) DO NOTHING"
-            ),
-            messages,
-        )
-        .await?;
-    if inserted < given {
-        return Ok(false);
-    }
-    write
-        .execute_over(
-            bound_rows!(
-                [
-                    webhook bigint, sequence bigint, due_at bigint, lease_token bigint, lane text,
-                    created_at bigint
-                ],
-                "INSERT INTO deliveries (webhook, sequence, due_at, lease_token, lane, created_at)
-                 SELECT webhook, sequence, due_at, lease_token, lane, created_at
-                 FROM v WHERE webhook IS NOT NULL"
-            ),
-            deliveries,
-        )
-        .await?;
-    Ok(true)
 }
 
 async fn write_sequences(

@@ -1,10 +1,11 @@
 //! [`Numbered`]: a message with its number, and what of it is written and leased (pure).
 
-use super::{bodies::StoredBody, endpoint_data::DeliveryData, staged_batch::StagedMessage};
-use crate::{
-    LeaseToken, NewMessage, StoreError, Timestamp,
-    backend::{Values, signed, values},
+use super::{
+    bodies::StoredBody,
+    endpoint_data::DeliveryData,
+    message_rows::{MessageRow, Rows},
 };
+use crate::{LeaseToken, NewMessage, StoreError, Timestamp, backend::signed};
 
 /// A message with its number.
 pub(super) struct Numbered<'m> {
@@ -20,13 +21,6 @@ pub(super) struct Numbered<'m> {
     pub(super) stored: StoredBody,
 }
 
-/// The rows of a message that is not staged, and of its delivery.
-pub(super) struct Rows {
-    pub(super) webhook: i64,
-    pub(super) message: Values,
-    pub(super) delivery: Values,
-}
-
 impl Numbered<'_> {
     /// The rows of the message and of its delivery.
     pub(super) fn rows(
@@ -35,35 +29,19 @@ impl Numbered<'_> {
         token: Option<LeaseToken>,
         now: Timestamp,
     ) -> Result<Rows, StoreError> {
-        let (webhook, sequence, message) = (self.ordinal, self.sequence, self.message);
-        let token = token.map(|token| token.0);
-        Ok(Rows {
-            webhook,
-            delivery: values![webhook, sequence, due_at, token, self.lane, now],
-            message: values![
-                webhook,
-                sequence,
-                message.id.as_str(),
-                message.kind.name(),
-                message.commitment.name(),
-                signed(message.slot, "slot")?,
-                message.order_key.clone(),
-                self.stored.body,
-                now,
-                self.stored.shared,
-                self.stored.shared_bytes,
-            ],
-        })
+        let row = self.row(due_at, token, now)?;
+        Ok(row.with_body(self.stored.body))
     }
 
-    /// The message as it is staged under a lease.
-    pub(super) fn staged(
+    /// What is stored of it beside the body.
+    pub(super) fn row(
         &self,
-        (until, token): (Timestamp, LeaseToken),
+        due_at: Option<Timestamp>,
+        token: Option<LeaseToken>,
         now: Timestamp,
-    ) -> Result<StagedMessage, StoreError> {
+    ) -> Result<MessageRow, StoreError> {
         let message = self.message;
-        Ok(StagedMessage {
+        Ok(MessageRow {
             webhook: self.ordinal,
             sequence: self.sequence,
             id: message.id.as_str().to_owned(),
@@ -73,8 +51,9 @@ impl Numbered<'_> {
             order_key: message.order_key.clone(),
             shared_body: self.stored.shared,
             shared_bytes: self.stored.shared_bytes,
-            due_at: until.unix_millis(),
-            lease_token: token.0,
+            due_at: due_at.map(Timestamp::unix_millis),
+            lease_token: token.map(|token| token.0),
+            lane: self.lane.clone(),
             created_at: now.unix_millis(),
             body_bytes: self.stored.body.len(),
         })

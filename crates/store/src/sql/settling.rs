@@ -6,32 +6,18 @@
 //! [`Store::settle`]. Numbers, checkpoints and counts of messages are written with what is staged, so nobody but these functions
 //! can tell it from the rest. In a lane nothing is staged.
 
+use std::collections::HashSet;
+
 use super::{
+    endpoint_data::webhooks_json,
+    message_rows,
     staged_batch::StagedBatch,
     store::{Database, Store},
 };
 use crate::{
     StoreError,
-    backend::{Bound, Connection, Durability, bound_rows, values},
+    backend::{Connection, Durability, over_rows, values},
 };
-
-const MESSAGES: Bound<'_> = bound_rows!(
-    [
-        webhook bigint, sequence bigint, id text, kind text, commitment text, slot bigint, order_key text, body text,
-        shared_body bigint, shared_bytes bigint, created_at bigint
-    ],
-    "INSERT INTO messages
-         (webhook, sequence, id, kind, commitment, slot, order_key, body, shared_body, shared_bytes, created_at)
-     SELECT webhook, sequence, id, kind, commitment, slot, order_key, body, shared_body, shared_bytes, created_at
-     FROM v WHERE EXISTS (SELECT 1 FROM webhooks w WHERE w.ordinal = v.webhook)"
-);
-
-const DELIVERIES: Bound<'_> = bound_rows!(
-    [webhook bigint, sequence bigint, due_at bigint, lease_token bigint, created_at bigint],
-    "INSERT INTO deliveries (webhook, sequence, due_at, lease_token, created_at)
-     SELECT webhook, sequence, due_at, lease_token, created_at
-     FROM v WHERE EXISTS (SELECT 1 FROM webhooks w WHERE w.ordinal = v.webhook)"
-);
 
 /// Moves all that is staged to where it belongs.
 pub(super) async fn settle(write: &mut Connection) -> Result<(), StoreError> {
@@ -42,14 +28,39 @@ pub(super) async fn settle(write: &mut Connection) -> Result<(), StoreError> {
         )
         .await?;
     for row in &batches {
-        let (messages, deliveries) = StagedBatch::of(row)?.into_rows()?;
-        write.execute_over(MESSAGES, messages).await?;
-        write.execute_over(DELIVERIES, deliveries).await?;
+        let messages = StagedBatch::of(row)?.into_messages()?;
+        let webhooks: HashSet<i64> = messages.iter().map(|(row, _)| row.webhook).collect();
+        let webhooks = existing(write, webhooks).await?;
+        let kept = messages
+            .into_iter()
+            .filter(|(row, _)| webhooks.contains(&row.webhook));
+        let rows = kept.map(|(row, body)| row.with_body(body)).collect();
+        if !message_rows::insert(write, rows).await? {
+            return Err(StoreError::DuplicateMessages);
+        }
     }
     write
         .execute("DELETE FROM staged_batches", values![])
         .await
         .map(drop)
+}
+
+/// Those of the webhooks that there still are. One that is deleted has its messages settled first, but not by a process of a release
+/// that stages nothing.
+async fn existing(
+    write: &mut Connection,
+    webhooks: HashSet<i64>,
+) -> Result<HashSet<i64>, StoreError> {
+    let found = write
+        .rows(
+            over_rows!(
+                [webhook bigint],
+                "SELECT w.ordinal FROM v JOIN webhooks w ON w.ordinal = v.webhook"
+            ),
+            values![webhooks_json(webhooks)?],
+        )
+        .await?;
+    found.iter().map(|row| row.integer("ordinal")).collect()
 }
 
 impl Store {

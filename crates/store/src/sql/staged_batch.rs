@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 
+use super::message_rows::MessageRow;
 use crate::{
     NewMessage, StoreError,
-    backend::{Bound, Connection, Row, Values, bound_rows, json_rows, values},
+    backend::{Bound, Connection, Row, bound_rows, json_rows, values},
 };
 
 /// Most staged messages, and bytes of their bodies: those of a busy slot. What is more comes faster than it is sent, and would
@@ -24,29 +24,10 @@ const KNOWN: Bound<'_> = bound_rows!(
     "SELECT count(*) AS known FROM v WHERE v.id IS NOT NULL AND EXISTS (SELECT 1 FROM messages m WHERE m.id = v.id)"
 );
 
-/// A message that is staged, without its body.
-#[derive(Debug, Deserialize, Serialize)]
-pub(super) struct StagedMessage {
-    pub(super) webhook: i64,
-    pub(super) sequence: i64,
-    pub(super) id: String,
-    pub(super) kind: String,
-    pub(super) commitment: String,
-    pub(super) slot: i64,
-    pub(super) order_key: Option<String>,
-    pub(super) shared_body: Option<i64>,
-    pub(super) shared_bytes: i64,
-    pub(super) due_at: i64,
-    pub(super) lease_token: i64,
-    pub(super) created_at: i64,
-    /// Bytes of its body.
-    pub(super) body_bytes: usize,
-}
-
 /// Messages that are staged together.
 #[derive(Debug, Default)]
 pub(super) struct StagedBatch {
-    messages: Vec<StagedMessage>,
+    messages: Vec<MessageRow>,
     bodies: String,
 }
 
@@ -113,7 +94,7 @@ impl StagedBatch {
     }
 
     /// Adds a message with its body.
-    pub(super) fn push(&mut self, message: StagedMessage, body: &str) {
+    pub(super) fn push(&mut self, message: MessageRow, body: &str) {
         self.messages.push(message);
         self.bodies.push_str(body);
     }
@@ -156,45 +137,15 @@ impl StagedBatch {
         })
     }
 
-    /// The rows of the messages, and of their deliveries, those of a webhook one after the other: in the order of the events each
-    /// would go to another page of the tables.
-    pub(super) fn into_rows(self) -> Result<(Vec<Values>, Vec<Values>), StoreError> {
+    /// The messages, each with its body.
+    pub(super) fn into_messages(self) -> Result<Vec<(MessageRow, String)>, StoreError> {
         let mut bodies = self.bodies.as_str();
-        let mut rows = Vec::with_capacity(self.messages.len());
-        for message in self.messages {
+        let messages = self.messages.into_iter().map(|message| {
             let (body, rest) = bodies.split_at_checked(message.body_bytes).ok_or(CORRUPT)?;
             bodies = rest;
-            rows.push((message.webhook, message.into_rows(body)));
-        }
-        rows.sort_by_key(|(webhook, _)| *webhook);
-        Ok(rows.into_iter().map(|(_, rows)| rows).unzip())
-    }
-}
-
-impl StagedMessage {
-    /// Its row and that of its delivery.
-    fn into_rows(self, body: &str) -> (Values, Values) {
-        let delivery = values![
-            self.webhook,
-            self.sequence,
-            self.due_at,
-            self.lease_token,
-            self.created_at,
-        ];
-        let message = values![
-            self.webhook,
-            self.sequence,
-            self.id,
-            self.kind,
-            self.commitment,
-            self.slot,
-            self.order_key,
-            body,
-            self.shared_body,
-            self.shared_bytes,
-            self.created_at,
-        ];
-        (message, delivery)
+            Ok((message, body.to_owned()))
+        });
+        messages.collect()
     }
 }
 
