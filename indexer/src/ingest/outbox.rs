@@ -14,6 +14,7 @@ use sluice_store::{
     Checkpoints, Commit, Commitment, KnownAccountChanges, NewMessage, PendingCommit, Store,
     StoreError, Timestamp, UnconfirmedSlots,
 };
+use tokio::task::JoinHandle;
 
 use super::settling::Settling;
 use crate::{
@@ -63,7 +64,8 @@ pub(crate) struct CommitPipeline {
     pub(crate) batch: OutboxBatch,
     /// When the update came that the first of the messages are due to.
     received: Instant,
-    pending: Option<PendingBatch>,
+    /// The batch before, which waits for the disk and is submitted then.
+    submitting: Option<JoinHandle<Result<u64, StoreError>>>,
     counts: Inserted,
 }
 
@@ -154,14 +156,7 @@ impl Outbox {
     }
 
     /// Waits until a batch is on the disk, and submits its messages to the dispatcher. Returns how many were new.
-    async fn submit(
-        &self,
-        pending: Option<PendingBatch>,
-        received: Instant,
-    ) -> Result<u64, StoreError> {
-        let Some(pending) = pending else {
-            return Ok(0);
-        };
+    async fn submit(&self, pending: PendingBatch, received: Instant) -> Result<u64, StoreError> {
         let (committed, leased) = pending.commit.durable().await?;
         self.stored.tell(&committed.unleased);
         if committed.is_staged {
@@ -196,7 +191,7 @@ impl CommitPipeline {
         Self {
             batch: OutboxBatch::default(),
             received,
-            pending: None,
+            submitting: None,
             counts: Inserted::default(),
         }
     }
@@ -212,22 +207,14 @@ impl CommitPipeline {
         let batch = mem::take(&mut self.batch);
         let given = u64::try_from(batch.messages.len()).unwrap_or(u64::MAX);
         let checkpoints = batch.checkpoints;
-        // On a task of its own: a part of a commit is work that nothing else of this task is done beside. And what is stored is
-        // sent, also where the next batch cannot be stored.
-        let (submitting, received) = (outbox.clone(), self.received);
-        let before = self.pending.take();
-        let submitting = tokio::spawn(async move { submitting.submit(before, received).await });
         let pending = outbox.commit(batch, self.received).await;
-        let new = match submitting.await {
-            Ok(new) => new?,
-            Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
-            // The process is ending.
-            Err(_) => 0,
-        };
-        let pending = pending?;
-        self.pending = Some(pending);
+        // What is stored is sent, also where the next batch cannot be stored.
+        self.submit().await?;
+        let (pending, outbox, received) = (pending?, outbox.clone(), self.received);
+        // On a task of its own: a part of a commit is work that nothing else of this task is done beside.
+        let submitting = async move { outbox.submit(pending, received).await };
+        self.submitting = Some(tokio::spawn(submitting));
         self.counts.given = self.counts.given.saturating_add(given);
-        self.counts.new = self.counts.new.saturating_add(new);
         for (commitment, slot) in checkpoints.iter() {
             self.counts.checkpoints.advance(commitment, slot);
         }
@@ -239,13 +226,21 @@ impl CommitPipeline {
         if !self.batch.is_empty() {
             self.commit(outbox).await?;
         }
-        self.submit(outbox).await?;
+        self.submit().await?;
         Ok(mem::take(&mut self.counts))
     }
 
     /// Waits until what is committed is on the disk and submitted.
-    pub(crate) async fn submit(&mut self, outbox: &Outbox) -> Result<(), StoreError> {
-        let new = outbox.submit(self.pending.take(), self.received).await?;
+    pub(crate) async fn submit(&mut self) -> Result<(), StoreError> {
+        let Some(submitting) = self.submitting.take() else {
+            return Ok(());
+        };
+        let new = match submitting.await {
+            Ok(new) => new?,
+            Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
+            // The process is ending.
+            Err(_) => 0,
+        };
         self.counts.new = self.counts.new.saturating_add(new);
         Ok(())
     }

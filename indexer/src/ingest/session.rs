@@ -227,11 +227,10 @@ impl<'a> Session<'a> {
     ) -> Result<(), SessionEnd> {
         let mut pipeline = self.gathered(received);
         let performed = self.perform_in(&mut pipeline, served, actions).await;
-        let outbox = &self.context.outbox;
         if performed.is_err() {
             // What is stored is leased to this process, and would wait for the end of its lease. The session ends for
             // the first fault.
-            let _ = pipeline.submit(outbox).await;
+            let _ = pipeline.submit().await;
         }
         performed?;
         self.gather(pipeline).await

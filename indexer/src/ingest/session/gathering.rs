@@ -65,7 +65,7 @@ impl Session<'_> {
     /// Keeps what is gathered until there is more of it, or stores it.
     pub(super) async fn gather(&mut self, mut pipeline: CommitPipeline) -> Result<(), SessionEnd> {
         if self.keeps(&pipeline) {
-            pipeline.submit(&self.context.outbox).await?;
+            pipeline.submit().await?;
             self.gathering.pipeline = Some(pipeline);
             return Ok(());
         }
