@@ -8,6 +8,7 @@ mod backfill;
 mod backup;
 mod batch;
 mod checkpoint;
+mod commit;
 mod conditions;
 mod delivery;
 mod delivery_options;
@@ -25,6 +26,7 @@ mod lease;
 mod message;
 mod operation;
 mod pace;
+mod packed_messages;
 mod pause;
 mod queue_stats;
 mod readiness;
@@ -51,6 +53,7 @@ pub use self::{
     backup::Backup,
     batch::{Batch, MAX_BATCH_BYTES, MAX_BATCH_MESSAGES, MAX_BATCH_WAIT, MIN_BATCH_BYTES},
     checkpoint::{AccountGap, Checkpoints, ResumeState, UnconfirmedSlots},
+    commit::{Commit, Committed},
     conditions::{Conditions, InstructionPrefix, Memcmp, TransactionOutcome},
     delivery::{Delivery, DeliveryLog, DeliveryQuery, DeliveryState, Redeliver, Skipped},
     delivery_options::{
@@ -67,11 +70,9 @@ pub use self::{
     idl::{ChainIdl, MAX_IDL_BYTES, MAX_OWNER_IDL_BYTES, StoredIdls, UploadedIdl},
     known_account::{KnownAccount, KnownAccountChanges},
     lease::{Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery},
-    message::{
-        BodyTemplate, Commit, Committed, MessageKind, MessagePage, NewMessage, SlotMessage,
-        StoredMessage,
-    },
+    message::{BodyTemplate, MessageKind, MessagePage, NewMessage, SlotMessage, StoredMessage},
     operation::{OperationKind, OperationRecipient, TroubledWebhook, UsedUpQuota},
+    packed_messages::PackedMessages,
     pause::Pause,
     queue_stats::QueueStats,
     readiness::Readiness,

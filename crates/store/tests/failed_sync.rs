@@ -78,6 +78,19 @@ async fn after_a_failed_sync_nothing_is_durable_that_the_disk_may_lack() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sync_that_fails_when_messages_are_settled_is_not_forgotten() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let path = folder.path().join("sluice.db");
+    let store = Store::open(&path).await.expect("opens");
+    let webhook = webhook(&store).await;
+    commit(&store, &webhook, 1).await.expect("commits");
+    store.fail_syncs(1);
+    store.settle().await.expect("nothing waits for the disk");
+    commit(&store, &webhook, 2).await.expect("commits");
+    assert_eq!(without_the_log(&path).await, Some(1), "it was folded first");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_waits_for_the_disk_fails_with_what_was_written_before_it() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let store = Store::open(&folder.path().join("sluice.db")).await;

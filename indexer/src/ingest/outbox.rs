@@ -131,6 +131,7 @@ impl Outbox {
         let emitted = written.checked_sub(received.elapsed()).unwrap_or(written);
         let commit = Commit {
             messages: &batch.messages,
+            packed: None,
             checkpoints: batch.checkpoints,
             unconfirmed: &batch.unconfirmed,
             resolved: &batch.resolved,

@@ -268,6 +268,11 @@ impl SqliteDatabase {
         }
         self.0.file.folded();
         // Whether the disk takes writes again: a failure counts as one more.
+        self.sync().await
+    }
+
+    /// Waits until everything that was written is on the disk.
+    pub(crate) async fn sync(&self) -> Result<(), StoreError> {
         PendingWrite::begun(self.0.file.sync()).durable().await
     }
 

@@ -1,17 +1,14 @@
-//! Messages: as they are committed with a checkpoint, and as they are stored.
+//! Messages: as they are given to the store, and as they are stored.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use sluice_chain_types::Commitment;
 
 use super::{
-    checkpoint::{Checkpoints, UnconfirmedSlots},
     event_kind::EventKind,
     id::{MessageId, WebhookId},
-    known_account::KnownAccountChanges,
     operation::OperationKind,
     timestamp::Timestamp,
-    webhook_set::WebhookSet,
 };
 
 /// A message body with a blank for the sequence number. The number is known only inside the
@@ -59,6 +56,19 @@ impl BodyTemplate {
     /// How many bytes the beginning has at most, whatever its sequence number is.
     pub(crate) fn beginning_at_most(&self) -> u64 {
         u64::try_from(self.prefix.len() + DIGITS).unwrap_or(u64::MAX)
+    }
+
+    /// How many bytes the body has with its sequence number.
+    pub(crate) fn len_with(&self, sequence: u64) -> u64 {
+        let digits = sequence.checked_ilog10().unwrap_or(0).saturating_add(1);
+        let texts = self.prefix.len().saturating_add(self.suffix.len());
+        let texts = u64::try_from(texts).unwrap_or(u64::MAX);
+        texts.saturating_add(digits.into())
+    }
+
+    /// What precedes the sequence number.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
     }
 
     /// What follows the sequence number. Bodies of one event have the very same text.
@@ -151,79 +161,6 @@ pub struct NewMessage {
     pub order_key: Option<String>,
     /// Body, but for the sequence number.
     pub body: BodyTemplate,
-}
-
-const NO_SLOTS: &UnconfirmedSlots = &UnconfirmedSlots::new();
-
-/// One transaction of the indexer: all of it is stored or nothing.
-#[derive(Clone, Debug)]
-pub struct Commit<'a> {
-    /// The messages, in the order in which they are numbered.
-    pub messages: &'a [NewMessage],
-    /// Moves the checkpoints to these slots, each unless it is further already.
-    pub checkpoints: Checkpoints,
-    /// Slots of which messages are emitted at processed now, or whose blockhash became known.
-    pub unconfirmed: &'a UnconfirmedSlots,
-    /// Slots whose outcome is final: they are confirmed or retracted.
-    pub resolved: &'a [u64],
-    /// What has changed of the known accounts.
-    pub known_accounts: Option<&'a KnownAccountChanges>,
-    /// When the new messages become due.
-    pub now: Timestamp,
-}
-
-impl<'a> Commit<'a> {
-    /// Messages that move no checkpoint.
-    #[must_use]
-    pub const fn messages(messages: &'a [NewMessage], now: Timestamp) -> Self {
-        Self {
-            messages,
-            checkpoints: Checkpoints::NONE,
-            unconfirmed: NO_SLOTS,
-            resolved: &[],
-            known_accounts: None,
-            now,
-        }
-    }
-
-    /// A slot that was read at `commitment`.
-    #[must_use]
-    pub const fn slot(
-        commitment: Commitment,
-        slot: u64,
-        messages: &'a [NewMessage],
-        now: Timestamp,
-    ) -> Self {
-        Self {
-            messages,
-            checkpoints: Checkpoints::at(commitment, slot),
-            unconfirmed: NO_SLOTS,
-            resolved: &[],
-            known_accounts: None,
-            now,
-        }
-    }
-}
-
-/// The effect of a commit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Committed {
-    /// Messages that were new, by commitment. Known ones, and those of webhooks deleted meanwhile, are not counted.
-    pub inserted_at: BTreeMap<Commitment, u64>,
-    /// Those of the checkpoints that the commit named, as they are afterwards.
-    pub checkpoints: Checkpoints,
-    /// Webhooks of new messages whose deliveries have their turn and were not leased as they were inserted.
-    pub unleased: WebhookSet,
-    /// Whether some are staged: [`Store::settle`](crate::Store::settle) has them written to where they belong.
-    pub is_staged: bool,
-}
-
-impl Committed {
-    /// How many messages were new.
-    #[must_use]
-    pub fn inserted(&self) -> u64 {
-        self.inserted_at.values().sum()
-    }
 }
 
 /// A message as it is kept.

@@ -106,12 +106,12 @@ impl Store {
                 values![epoch.saturating_add(EPOCHS_SKIPPED)],
             )
             .await?;
+        number_on(&mut write).await?;
         settling::settle(&mut write).await?;
         // A backup of the release before says no, and none of its processes is here.
         if shares_bodies {
             bodies::share(&mut write).await?;
         }
-        number_on(&mut write).await?;
         write.commit().await?;
         Ok(backup)
     }

@@ -72,12 +72,10 @@ impl SharedBodies {
             Some(_) => (body.beginning(sequence), body.suffix().len()),
             None => (body.with_sequence(sequence), 0),
         };
-        let length = body.len().saturating_add(shared_bytes);
         StoredBody {
             body,
             shared,
             shared_bytes: i64::try_from(shared_bytes).unwrap_or(i64::MAX),
-            length: u64::try_from(length).unwrap_or(u64::MAX),
         }
     }
 
@@ -102,8 +100,6 @@ pub(super) struct StoredBody {
     pub(super) shared: Option<i64>,
     /// Bytes of the end, if it is shared.
     pub(super) shared_bytes: i64,
-    /// Bytes of all of it.
-    pub(super) length: u64,
 }
 
 /// The ends that more than one of the bodies has, each once, in the order in which they are found to be shared.

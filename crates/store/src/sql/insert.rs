@@ -1,6 +1,7 @@
 //! Numbers messages and inserts them with their deliveries, leased as far as a request goes.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, HashMap, HashSet},
     time::Duration,
 };
@@ -11,15 +12,15 @@ use super::{
     bodies::SharedBodies,
     lanes::{self, Lane},
     lease_on_insert::LeaseOnInsert,
-    message_rows::{self, Rows},
-    numbered::Numbered,
+    message_rows,
+    numbered::{Numbered, Turn},
     rows,
-    staged_batch::StagedBatch,
+    staged_batch::stage,
     store::Store,
 };
 use crate::{
-    Commit, Commitment, DeliveryOrder, LeaseRequest, LeasedDelivery, NewMessage, StoreError,
-    Timestamp, WebhookSet,
+    Commit, Commitment, DeliveryOrder, LeaseRequest, LeasedDelivery, NewMessage, PackedMessages,
+    StoreError, Timestamp, WebhookSet,
     backend::{Connection, json_rows, over_rows, signed, unsigned, values},
 };
 
@@ -78,12 +79,8 @@ struct Insertion<'a, 'r> {
     numbering: HashMap<&'a str, Numbering>,
     /// Lanes in which something is pending.
     busy: HashSet<Lane>,
-    shared: SharedBodies,
     leases: Option<LeaseOnInsert<'r>>,
     unleased: WebhookSet,
-    /// What is staged, where what is leased and in no lane is.
-    staged: Option<StagedBatch>,
-    is_staged: bool,
     now: Timestamp,
     counts: BTreeMap<Commitment, u64>,
     bytes: u64,
@@ -115,56 +112,82 @@ pub(super) async fn insert_messages(
         }
         None => None,
     };
-    let is_local = write.is_sqlite() && leases.is_some();
-    let stages = is_local && expected == Expected::New && store.staged.takes(commit.messages);
     let fresh = match expected {
         Expected::New => commit.messages.iter().collect(),
         Expected::Known => fresh(write, commit.messages).await?,
     };
     let busy = lanes::busy(write, &lanes_of(&numbering, &fresh)).await?;
-    let is_inserted = |message: &&&NewMessage| numbering.contains_key(message.webhook.as_str());
-    let bodies = fresh.iter().filter(is_inserted);
-    let bodies: Vec<_> = bodies.map(|message| &message.body).collect();
-    let shared = SharedBodies::store(write, &bodies).await?;
-    let pieces: Vec<_> = chunks(&fresh, &shared).collect();
     let mut insertion = Insertion {
         numbering,
         busy: busy.into_iter().collect(),
-        shared,
-        staged: stages.then(StagedBatch::default),
-        is_staged: false,
         leases,
         unleased: WebhookSet::default(),
         now: commit.now,
         counts: BTreeMap::new(),
         bytes: 0,
     };
-    for piece in pieces {
-        if !message_rows::insert(write, insertion.rows_of(piece)?).await? {
-            return Ok(None);
-        }
-    }
-    let staged = insertion.staged.take().unwrap_or_default();
-    insertion.is_staged = !staged.is_empty();
-    if !staged.write(write, &store.staged).await? {
+    let numbered = insertion.number(&fresh)?;
+    let packed = match expected {
+        Expected::New if write.is_sqlite() => packed(store, commit, &numbered),
+        _ => None,
+    };
+    let is_new = match &packed {
+        Some(packed) => stage(write, &store.staged, (&numbered, packed), commit.now).await?,
+        None => insert(write, &numbered, commit.now).await?,
+    };
+    if !is_new {
         return Ok(None);
     }
-    insertion.finish(write).await.map(Some)
+    insertion.lease(&numbered);
+    insertion.finish(write, packed.is_some()).await.map(Some)
+}
+
+/// The messages of a commit as they are staged, where all of them may be.
+fn packed<'a>(
+    store: &Store,
+    commit: &Commit<'a>,
+    numbered: &[Numbered<'_>],
+) -> Option<Cow<'a, PackedMessages>> {
+    let are_all = numbered.len() == commit.messages.len();
+    if !are_all || !numbered.iter().all(Numbered::may_be_staged) {
+        return None;
+    }
+    if !store.staged.takes(commit.messages) {
+        return None;
+    }
+    let ahead = commit
+        .packed
+        .filter(|packed| packed.count == numbered.len());
+    ahead.map(Cow::Borrowed).or_else(|| {
+        let packed = PackedMessages::pack(commit.messages);
+        packed.map(Cow::Owned)
+    })
+}
+
+/// Inserts messages where they belong. False when one of them was known.
+async fn insert(
+    write: &mut Connection,
+    numbered: &[Numbered<'_>],
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let bodies: Vec<_> = numbered.iter().map(|each| &each.message.body).collect();
+    let shared = SharedBodies::store(write, &bodies).await?;
+    for chunk in chunks(numbered, |each| shared.stored_at_most(&each.message.body)) {
+        let rows = chunk.iter().map(|each| each.rows(&shared, now)).collect();
+        if !message_rows::insert(write, rows).await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 impl Insertion<'_, '_> {
-    /// The rows of a piece that are not staged.
-    fn rows_of(&mut self, piece: &[&NewMessage]) -> Result<Vec<Rows>, StoreError> {
-        let mut rows = Vec::with_capacity(piece.len());
-        for message in piece {
-            if let Some(numbered) = self.numbered(message)? {
-                rows.extend(self.rows(numbered)?);
-            }
-        }
-        Ok(rows)
+    /// Numbers messages, and counts them, but for those whose webhooks are gone.
+    fn number<'m>(&mut self, messages: &[&'m NewMessage]) -> Result<Vec<Numbered<'m>>, StoreError> {
+        let numbered = messages.iter().map(|message| self.numbered(message));
+        numbered.filter_map(Result::transpose).collect()
     }
 
-    /// Numbers a message, and counts it; `None` when its webhook is gone.
     fn numbered<'m>(
         &mut self,
         message: &'m NewMessage,
@@ -172,10 +195,9 @@ impl Insertion<'_, '_> {
         let Some(webhook) = self.numbering.get_mut(message.webhook.as_str()) else {
             return Ok(None);
         };
-        let number = webhook.next;
+        let (ordinal, number) = (webhook.ordinal, webhook.next);
         webhook.next = number.saturating_add(1);
-        let ordinal = webhook.ordinal;
-        let due_at = self.now.after(webhook.wait);
+        let due = Turn::Due(self.now.after(webhook.wait));
         let lane = lanes::lane_of(webhook.order, message.order_key.as_deref());
         let waits = lane.as_ref().is_some_and(|lane| {
             !self.busy.insert(Lane {
@@ -183,49 +205,39 @@ impl Insertion<'_, '_> {
                 lane: lane.clone(),
             })
         });
-        let stored = self.shared.stored(&message.body, number);
+        let turn = if waits { Turn::Waits } else { due };
+        let mut numbered = Numbered::new(message, (ordinal, number), lane, turn)?;
+        if !waits {
+            self.give_turn(&mut numbered);
+        }
         let count = self.counts.entry(message.commitment).or_default();
         *count = count.saturating_add(1);
-        self.bytes = self.bytes.saturating_add(stored.length);
-        Ok(Some(Numbered {
-            message,
-            ordinal,
-            number,
-            sequence: signed(number, "sequence")?,
-            due_at,
-            lane,
-            waits,
-            stored,
-        }))
+        self.bytes = self.bytes.saturating_add(numbered.length);
+        Ok(Some(numbered))
     }
 
-    /// Leases a message as far as the request goes; its rows, and those of its delivery, unless it is staged.
-    fn rows(&mut self, numbered: Numbered<'_>) -> Result<Option<Rows>, StoreError> {
-        let (ordinal, length) = (numbered.ordinal, numbered.stored.length);
-        let reserved = match &mut self.leases {
-            Some(leases) if !numbered.waits => leases.reserve(ordinal, length),
-            _ => None,
-        };
-        let Some(reserved) = reserved else {
-            if numbered.waits {
-                return numbered.rows(None, None, self.now).map(Some);
+    /// Counts a lease on what is due, as far as the request goes.
+    fn give_turn(&mut self, numbered: &mut Numbered<'_>) {
+        let leases = self.leases.as_mut();
+        match leases.and_then(|leases| leases.reserve(numbered.ordinal, numbered.length)) {
+            Some((until, token)) => numbered.turn = Turn::Leased(until, token),
+            None => {
+                self.unleased.0.insert(numbered.ordinal);
             }
-            self.unleased.0.insert(ordinal);
-            let due_at = Some(numbered.due_at);
-            return numbered.rows(due_at, None, self.now).map(Some);
-        };
-        let (until, token) = reserved.terms();
-        if let (Some(staged), None) = (&mut self.staged, &numbered.lane) {
-            let row = numbered.row(Some(until), Some(token), self.now)?;
-            staged.push(row, &numbered.stored.body);
-            reserved.lease(numbered.leased_when_staged(self.now));
-            return Ok(None);
         }
-        reserved.lease(numbered.leased(self.now));
-        numbered.rows(Some(until), Some(token), self.now).map(Some)
     }
 
-    async fn finish(self, write: &mut Connection) -> Result<Inserted, StoreError> {
+    /// Gives the leases that were counted.
+    fn lease(&mut self, numbered: &[Numbered<'_>]) {
+        let Some(leases) = &mut self.leases else {
+            return;
+        };
+        for each in numbered.iter().filter(|each| each.turn.lease().is_some()) {
+            leases.lease(each.ordinal, each.delivery(self.now));
+        }
+    }
+
+    async fn finish(self, write: &mut Connection, is_staged: bool) -> Result<Inserted, StoreError> {
         let count: u64 = self.counts.values().sum();
         if count > 0 {
             write_sequences(write, &self.numbering).await?;
@@ -241,24 +253,21 @@ impl Insertion<'_, '_> {
             counts: self.counts,
             leased: self.leases.map_or_else(Vec::new, LeaseOnInsert::leased),
             unleased: self.unleased,
-            is_staged: self.is_staged,
+            is_staged,
         })
     }
 }
 
-/// The messages in pieces that are written together.
-fn chunks<'a, 'm>(
-    messages: &'a [&'m NewMessage],
-    shared: &SharedBodies,
-) -> impl Iterator<Item = &'a [&'m NewMessage]> {
+/// Messages in pieces that are written together.
+fn chunks<T>(messages: &[T], bytes_of: impl Fn(&T) -> u64) -> impl Iterator<Item = &[T]> {
     let mut rest = messages;
     std::iter::from_fn(move || {
         let mut bytes = 0_u64;
-        let is_within = |message: &&NewMessage| {
-            bytes = bytes.saturating_add(shared.stored_at_most(&message.body));
+        let is_within = |message: &&T| {
+            bytes = bytes.saturating_add(bytes_of(message));
             bytes <= CHUNK_BYTES
         };
-        let fitting = rest.iter().take(CHUNK).copied().take_while(is_within);
+        let fitting = rest.iter().take(CHUNK).take_while(is_within);
         let length = fitting.count().max(1).min(rest.len());
         let (chunk, later) = rest.split_at(length);
         rest = later;
@@ -385,40 +394,19 @@ async fn write_sequences(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::{BodyTemplate, Commitment, EventKind, MessageId, MessageKind, WebhookId};
-
-    fn message(suffix: &Arc<str>) -> NewMessage {
-        NewMessage {
-            id: MessageId::from_bytes([1; 32]),
-            webhook: WebhookId::from_random([1; 16]),
-            kind: MessageKind::Event(EventKind::Transaction),
-            commitment: Commitment::Confirmed,
-            slot: 1,
-            order_key: None,
-            body: BodyTemplate::new(String::new(), Arc::clone(suffix)),
-        }
-    }
-
-    fn lengths(messages: &[NewMessage]) -> Vec<usize> {
-        let messages: Vec<&NewMessage> = messages.iter().collect();
-        let shared = SharedBodies::default();
-        chunks(&messages, &shared).map(<[_]>::len).collect()
-    }
 
     #[test]
     fn a_statement_writes_no_more_than_its_bytes_or_a_single_message() {
-        let of = |bytes: u64| {
-            let bytes = usize::try_from(bytes).expect("fits");
-            message(&Arc::from("x".repeat(bytes)))
+        let lengths = |bytes: &[u64]| -> Vec<_> {
+            let chunks = chunks(bytes, |bytes| *bytes);
+            chunks.map(<[_]>::len).collect()
         };
-        let (small, third, large) = (of(100), of(CHUNK_BYTES / 3), of(CHUNK_BYTES * 3));
+        let (small, third, large) = (100, CHUNK_BYTES / 3, CHUNK_BYTES * 3);
         assert_eq!(lengths(&[]), [0; 0]);
-        assert_eq!(lengths(&vec![small.clone(); CHUNK + 1]), [CHUNK, 1]);
-        assert_eq!(lengths(&vec![large.clone(); 3]), [1, 1, 1]);
-        assert_eq!(lengths(&vec![third; 5]), [2, 2, 1]);
-        assert_eq!(lengths(&[small.clone(), large, small]), [1, 1, 1]);
+        assert_eq!(lengths(&vec![small; CHUNK + 1]), [CHUNK, 1]);
+        assert_eq!(lengths(&[large; 3]), [1, 1, 1]);
+        assert_eq!(lengths(&[third; 5]), [3, 2]);
+        assert_eq!(lengths(&[small, large, small]), [1, 1, 1]);
     }
 }

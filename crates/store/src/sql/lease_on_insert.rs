@@ -106,44 +106,28 @@ impl<'r> LeaseOnInsert<'r> {
         })
     }
 
-    /// Whether a delivery to this webhook that is due at once, with a body of so many bytes, may be leased. It must be
-    /// leased then.
-    pub(super) fn reserve(&mut self, webhook: i64, bytes: u64) -> Option<Reserved<'_>> {
+    /// Counts a delivery to this webhook that is due at once, with a body of so many bytes, and tells when its lease ends and what
+    /// proves it; `None` where it may not be leased. It must be leased then.
+    pub(super) fn reserve(&mut self, webhook: i64, bytes: u64) -> Option<(Timestamp, LeaseToken)> {
         let leasable = self.webhooks.get_mut(&webhook)?;
         let share = self.shares.get_mut(&leasable.endpoint.tenant())?;
         let one = Load::of_one(bytes);
         let quota = leasable.quota.checked_sub(1)?;
         let (left, of_tenant) = (self.left.less(one)?, share.less(one)?);
         (self.left, *share, leasable.quota) = (left, of_tenant, quota);
-        Some(Reserved {
-            endpoint: &leasable.endpoint,
-            request: self.request,
-            leased: &mut self.leased,
-        })
+        Some((self.request.until, self.request.token))
+    }
+
+    /// Leases a delivery to this webhook that was counted.
+    pub(super) fn lease(&mut self, webhook: i64, delivery: DeliveryData) {
+        if let Some(leasable) = self.webhooks.get(&webhook) {
+            let leased = leasable.endpoint.leased(delivery, self.request);
+            self.leased.push(leased);
+        }
     }
 
     /// The deliveries that were leased, in order.
     pub(super) fn leased(self) -> Vec<LeasedDelivery> {
         self.leased
-    }
-}
-
-/// A lease that was counted and is to be given.
-pub(super) struct Reserved<'a> {
-    endpoint: &'a EndpointData,
-    request: &'a LeaseRequest,
-    leased: &'a mut Vec<LeasedDelivery>,
-}
-
-impl Reserved<'_> {
-    /// When the lease ends, and what proves it.
-    pub(super) const fn terms(&self) -> (Timestamp, LeaseToken) {
-        (self.request.until, self.request.token)
-    }
-
-    /// Leases a delivery.
-    pub(super) fn lease(self, delivery: DeliveryData) {
-        self.leased
-            .push(self.endpoint.leased(delivery, self.request));
     }
 }

@@ -1,6 +1,6 @@
 //! [`MessageRow`]: a message with its delivery as both are stored, and the statements that store them.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::{
     StoreError,
@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// A message with its delivery, without its body.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct MessageRow {
     pub(super) webhook: i64,
     pub(super) sequence: i64,
@@ -25,8 +25,6 @@ pub(super) struct MessageRow {
     #[serde(skip)]
     pub(super) lane: Option<String>,
     pub(super) created_at: i64,
-    /// Bytes of its body.
-    pub(super) body_bytes: usize,
 }
 
 /// The rows of a message and of its delivery.

@@ -1,7 +1,7 @@
 //! [`Numbered`]: a message with its number, and what of it is written and leased (pure).
 
 use super::{
-    bodies::StoredBody,
+    bodies::SharedBodies,
     endpoint_data::DeliveryData,
     message_rows::{MessageRow, Rows},
 };
@@ -13,76 +13,93 @@ pub(super) struct Numbered<'m> {
     pub(super) ordinal: i64,
     pub(super) number: u64,
     pub(super) sequence: i64,
-    /// When it is due unless it is leased.
-    pub(super) due_at: Timestamp,
+    pub(super) slot: i64,
+    /// Bytes of its body.
+    pub(super) length: u64,
     pub(super) lane: Option<String>,
-    /// Whether an earlier one of its lane is pending.
-    pub(super) waits: bool,
-    pub(super) stored: StoredBody,
+    pub(super) turn: Turn,
 }
 
-impl Numbered<'_> {
-    /// The rows of the message and of its delivery.
-    pub(super) fn rows(
-        self,
-        due_at: Option<Timestamp>,
-        token: Option<LeaseToken>,
-        now: Timestamp,
-    ) -> Result<Rows, StoreError> {
-        let row = self.row(due_at, token, now)?;
-        Ok(row.with_body(self.stored.body))
+/// When a delivery has its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// An earlier one of its lane is pending.
+    Waits,
+    /// It is due then.
+    Due(Timestamp),
+    /// It is leased, until then.
+    Leased(Timestamp, LeaseToken),
+}
+
+impl Turn {
+    /// Until when it is leased, and what proves it.
+    pub(super) const fn lease(self) -> Option<(Timestamp, LeaseToken)> {
+        match self {
+            Self::Leased(until, token) => Some((until, token)),
+            Self::Waits | Self::Due(_) => None,
+        }
+    }
+}
+
+impl<'m> Numbered<'m> {
+    /// A message of the webhook with this ordinal, and its number.
+    pub(super) fn new(
+        message: &'m NewMessage,
+        (ordinal, number): (i64, u64),
+        lane: Option<String>,
+        turn: Turn,
+    ) -> Result<Self, StoreError> {
+        Ok(Self {
+            message,
+            ordinal,
+            number,
+            sequence: signed(number, "sequence")?,
+            slot: signed(message.slot, "slot")?,
+            length: message.body.len_with(number),
+            lane,
+            turn,
+        })
     }
 
-    /// What is stored of it beside the body.
-    pub(super) fn row(
-        &self,
-        due_at: Option<Timestamp>,
-        token: Option<LeaseToken>,
-        now: Timestamp,
-    ) -> Result<MessageRow, StoreError> {
+    /// Whether it is leased and in no lane: what is staged is.
+    pub(super) const fn may_be_staged(&self) -> bool {
+        matches!(self.turn, Turn::Leased(..)) && self.lane.is_none()
+    }
+
+    /// The rows of the message and of its delivery.
+    pub(super) fn rows(&self, shared: &SharedBodies, now: Timestamp) -> Rows {
         let message = self.message;
-        Ok(MessageRow {
+        let (due_at, lease_token) = match self.turn {
+            Turn::Waits => (None, None),
+            Turn::Due(at) => (Some(at), None),
+            Turn::Leased(until, token) => (Some(until), Some(token.0)),
+        };
+        let stored = shared.stored(&message.body, self.number);
+        let row = MessageRow {
             webhook: self.ordinal,
             sequence: self.sequence,
             id: message.id.as_str().to_owned(),
             kind: message.kind.name().to_owned(),
             commitment: message.commitment.name().to_owned(),
-            slot: signed(message.slot, "slot")?,
+            slot: self.slot,
             order_key: message.order_key.clone(),
-            shared_body: self.stored.shared,
-            shared_bytes: self.stored.shared_bytes,
+            shared_body: stored.shared,
+            shared_bytes: stored.shared_bytes,
             due_at: due_at.map(Timestamp::unix_millis),
-            lease_token: token.map(|token| token.0),
+            lease_token,
             lane: self.lane.clone(),
             created_at: now.unix_millis(),
-            body_bytes: self.stored.body.len(),
-        })
+        };
+        row.with_body(stored.body)
     }
 
     /// The data of its delivery.
-    pub(super) fn leased(&self, now: Timestamp) -> DeliveryData {
-        self.delivery(self.whole_body(), now)
-    }
-
-    fn whole_body(&self) -> String {
-        self.message.body.with_sequence(self.number)
-    }
-
-    /// The data of its delivery, when what is stored of the body is written.
-    pub(super) fn leased_when_staged(mut self, now: Timestamp) -> DeliveryData {
-        let body = match self.stored.shared {
-            Some(_) => self.whole_body(),
-            None => std::mem::take(&mut self.stored.body),
-        };
-        self.delivery(body, now)
-    }
-
-    fn delivery(&self, body: String, now: Timestamp) -> DeliveryData {
+    pub(super) fn delivery(&self, now: Timestamp) -> DeliveryData {
         DeliveryData {
             id: self.message.id.clone(),
             sequence: self.number,
             kind: self.message.kind,
-            body,
+            body: self.message.body.with_sequence(self.number),
             created: now,
             retry_index: 0,
             probe: false,

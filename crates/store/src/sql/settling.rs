@@ -6,35 +6,30 @@
 //! [`Store::settle`]. Numbers, checkpoints and counts of messages are written with what is staged, so nobody but these functions
 //! can tell it from the rest. In a lane nothing is staged.
 
-use std::collections::HashSet;
-
 use super::{
-    endpoint_data::webhooks_json,
     message_rows,
     staged_batch::StagedBatch,
+    staged_rows,
     store::{Database, Store},
 };
 use crate::{
     StoreError,
-    backend::{Connection, Durability, over_rows, values},
+    backend::{Connection, Durability, values},
 };
 
 /// Moves all that is staged to where it belongs.
 pub(super) async fn settle(write: &mut Connection) -> Result<(), StoreError> {
     let batches = write
         .rows(
-            "SELECT messages, bodies FROM staged_batches ORDER BY ordinal",
+            "SELECT pending, messages, bodies, terms FROM staged_batches ORDER BY ordinal",
             values![],
         )
         .await?;
-    for row in &batches {
-        let messages = StagedBatch::of(row)?.into_messages()?;
-        let webhooks: HashSet<i64> = messages.iter().map(|(row, _)| row.webhook).collect();
-        let webhooks = existing(write, webhooks).await?;
-        let kept = messages
-            .into_iter()
-            .filter(|(row, _)| webhooks.contains(&row.webhook));
-        let rows = kept.map(|(row, body)| row.with_body(body)).collect();
+    for batch in &batches {
+        let rows = match batch.optional_text("terms")? {
+            Some(terms) => StagedBatch::of(batch, &terms)?.rows(write).await?,
+            None => staged_rows::rows(write, batch).await?,
+        };
         if !message_rows::insert(write, rows).await? {
             return Err(StoreError::DuplicateMessages);
         }
@@ -45,31 +40,23 @@ pub(super) async fn settle(write: &mut Connection) -> Result<(), StoreError> {
         .map(drop)
 }
 
-/// Those of the webhooks that there still are. One that is deleted has its messages settled first, but not by a process of a release
-/// that stages nothing.
-async fn existing(
-    write: &mut Connection,
-    webhooks: HashSet<i64>,
-) -> Result<HashSet<i64>, StoreError> {
-    let found = write
-        .rows(
-            over_rows!(
-                [webhook bigint],
-                "SELECT w.ordinal FROM v JOIN webhooks w ON w.ordinal = v.webhook"
-            ),
-            values![webhooks_json(webhooks)?],
-        )
-        .await?;
-    found.iter().map(|row| row.integer("ordinal")).collect()
-}
-
 impl Store {
-    /// Writes what is staged, leased messages of the last commits, to where it belongs. Whoever commits does so soon after;
-    /// everything else that is written does so first.
+    /// Writes what is staged, leased messages of the last commits, to where it belongs, and has the disk take that and all that was
+    /// written without waiting for it: the next commit would wait for all of it. Whoever commits does so soon after; everything
+    /// else that is written settles first.
     ///
     /// # Errors
     /// A failure of the database; nothing is lost.
     pub async fn settle(&self) -> Result<(), StoreError> {
+        self.move_staged().await?;
+        if let Database::Sqlite(database) = &self.database {
+            // What fails here is known to the next write, which folds the log into the database first.
+            let _ = database.sync().await;
+        }
+        Ok(())
+    }
+
+    async fn move_staged(&self) -> Result<(), StoreError> {
         let mut read = self.read().await?;
         if self.is_settled(&mut read).await? {
             return Ok(());
@@ -86,7 +73,7 @@ impl Store {
                 return Ok(snapshot);
             }
             drop(snapshot);
-            self.settle().await?;
+            self.move_staged().await?;
         }
     }
 

@@ -1,22 +1,20 @@
-//! [`StagedBatch`]: messages as they are staged, one row of one table, and what their process remembers of them ([`Staged`]).
+//! [`StagedBatch`]: messages as they are staged, one row of one table.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 
-use super::message_rows::MessageRow;
-use crate::{
-    NewMessage, StoreError,
-    backend::{Bound, Connection, Row, bound_rows, json_rows, values},
+use super::{
+    bodies::SharedBodies,
+    endpoint_data::webhooks_json,
+    message_rows::Rows,
+    numbered::{Numbered, Turn},
+    staged::Staged,
 };
-
-/// Most staged messages, and bytes of their bodies: those of a busy slot. What is more comes faster than it is sent, and would
-/// only be written twice.
-const MOST_STAGED: usize = 512;
-const MOST_BYTES: u64 = 4 * 1024 * 1024;
-
-/// How much is compressed: the least, which takes a millisecond for what a slot emits.
-const LEVEL: i32 = 1;
+use crate::{
+    LeaseToken, NewMessage, PackedMessages, StoreError, Timestamp,
+    backend::{Bound, Connection, Row, bound_rows, over_rows, values},
+};
 
 /// How many of the ids `v` messages have.
 const KNOWN: Bound<'_> = bound_rows!(
@@ -24,139 +22,140 @@ const KNOWN: Bound<'_> = bound_rows!(
     "SELECT count(*) AS known FROM v WHERE v.id IS NOT NULL AND EXISTS (SELECT 1 FROM messages m WHERE m.id = v.id)"
 );
 
-/// Messages that are staged together.
-#[derive(Debug, Default)]
+/// What the messages of a batch got when they were committed.
+#[derive(Debug, Deserialize, Serialize)]
+struct Terms {
+    /// Until when they are leased, and when they were created, in unix milliseconds.
+    due_at: i64,
+    created_at: i64,
+    lease_token: i64,
+    numbers: Vec<Numbers>,
+}
+
+/// The numbers of a webhook's messages: from the first one on.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct Numbers {
+    webhook: i64,
+    id: String,
+    first: u64,
+}
+
+/// Stages messages, all of them leased until the same time by the same token. False when one of them is stored already.
+pub(super) async fn stage(
+    write: &mut Connection,
+    staged: &Staged,
+    (batch, packed): (&[Numbered<'_>], &PackedMessages),
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let Some((due_at, token)) = batch.first().and_then(|first| first.turn.lease()) else {
+        return Ok(true);
+    };
+    let ids = batch.iter();
+    let ids = ids.map(|each| values![each.message.id.as_str()]).collect();
+    for row in &write.rows_over(KNOWN, ids).await? {
+        if row.integer("known")? > 0 {
+            return Ok(false);
+        }
+    }
+    // Also where the transaction is undone: to remember more than there is costs a look-up.
+    let messages = batch.iter();
+    staged.remember(messages.map(|each| (each.ordinal, each.message.id.as_str(), each.length)));
+    let mut numbers = BTreeMap::new();
+    for each in batch {
+        numbers.entry(each.ordinal).or_insert_with(|| Numbers {
+            webhook: each.ordinal,
+            id: each.message.webhook.as_str().to_owned(),
+            first: each.number,
+        });
+    }
+    let terms = Terms {
+        due_at: due_at.unix_millis(),
+        created_at: now.unix_millis(),
+        lease_token: token.0,
+        numbers: numbers.into_values().collect(),
+    };
+    let terms = serde_json::to_string(&terms).map_err(|_| CORRUPT)?;
+    let pending = i64::try_from(batch.len()).unwrap_or(i64::MAX);
+    let (heads, bodies) = (packed.heads.clone(), packed.bodies.clone());
+    write
+        .execute(
+            "INSERT INTO staged_batches (pending, messages, bodies, terms) VALUES ($1, $2, $3, $4)",
+            values![pending, heads, bodies, terms],
+        )
+        .await?;
+    Ok(true)
+}
+
+/// Messages that were staged together, as they are stored.
+#[derive(Debug)]
 pub(super) struct StagedBatch {
-    messages: Vec<MessageRow>,
-    bodies: String,
-}
-
-/// What the process that stages remembers of it: at least all that is staged.
-#[derive(Debug, Default)]
-pub(super) struct Staged(Mutex<Remembered>);
-
-#[derive(Debug, Default)]
-struct Remembered {
-    ids: HashSet<String>,
-    /// How many are leased of each webhook: all of them.
-    leased: HashMap<i64, u32>,
-    bytes: u64,
-}
-
-impl Staged {
-    /// Nothing is staged any more.
-    pub(super) fn settled(&self) {
-        *self.0.lock() = Remembered::default();
-    }
-
-    /// Whether these messages may be staged too: no two are the same, and there is room for all of them.
-    pub(super) fn takes(&self, messages: &[NewMessage]) -> bool {
-        let bytes = messages.iter().map(|message| message.body.len_at_most());
-        let bytes = bytes.fold(0, u64::saturating_add);
-        let staged = self.0.lock();
-        let ids: HashSet<&str> = messages.iter().map(|message| message.id.as_str()).collect();
-        ids.len() == messages.len()
-            && staged.ids.len().saturating_add(ids.len()) <= MOST_STAGED
-            && staged.bytes.saturating_add(bytes) <= MOST_BYTES
-    }
-
-    /// Whether one of these messages may be staged: it is remembered, or another process has staged something.
-    pub(super) fn may_know(&self, messages: &[NewMessage], is_settled: bool) -> bool {
-        let staged = self.0.lock();
-        let mut ids = messages.iter().map(|message| message.id.as_str());
-        match staged.ids.is_empty() {
-            true => !is_settled,
-            false => ids.any(|id| staged.ids.contains(id)),
-        }
-    }
-
-    /// How many deliveries to a webhook are staged, all of them leased.
-    pub(super) fn leased(&self, webhook: i64) -> u32 {
-        self.0.lock().leased.get(&webhook).copied().unwrap_or(0)
-    }
-
-    fn remember(&self, batch: &StagedBatch) {
-        let mut staged = self.0.lock();
-        let bytes = u64::try_from(batch.bodies.len()).unwrap_or(u64::MAX);
-        staged.bytes = staged.bytes.saturating_add(bytes);
-        for message in &batch.messages {
-            staged.ids.insert(message.id.clone());
-            let leased = staged.leased.entry(message.webhook).or_default();
-            *leased = leased.saturating_add(1);
-        }
-    }
+    messages: Vec<NewMessage>,
+    terms: Terms,
 }
 
 impl StagedBatch {
-    /// Whether it has no messages.
-    pub(super) const fn is_empty(&self) -> bool {
-        self.messages.is_empty()
-    }
-
-    /// Adds a message with its body.
-    pub(super) fn push(&mut self, message: MessageRow, body: &str) {
-        self.messages.push(message);
-        self.bodies.push_str(body);
-    }
-
-    /// Stages them. False when one of them is stored already.
-    pub(super) async fn write(
-        self,
-        write: &mut Connection,
-        staged: &Staged,
-    ) -> Result<bool, StoreError> {
-        if self.is_empty() {
-            return Ok(true);
-        }
-        let ids = self.messages.iter();
-        let ids = ids.map(|message| values![message.id.as_str()]).collect();
-        for row in &write.rows_over(KNOWN, ids).await? {
-            if row.integer("known")? > 0 {
-                return Ok(false);
-            }
-        }
-        // Also where the transaction is undone: to remember more than there is costs a look-up.
-        staged.remember(&self);
-        let pending = i64::try_from(self.messages.len()).unwrap_or(i64::MAX);
-        let messages = json_rows(&self.messages)?;
-        write
-            .execute(
-                "INSERT INTO staged_batches (pending, messages, bodies) VALUES ($1, $2, $3)",
-                values![pending, packed(&messages)?, packed(&self.bodies)?],
-            )
-            .await?;
-        Ok(true)
-    }
-
-    /// As it is stored.
-    pub(super) fn of(row: &Row) -> Result<Self, StoreError> {
-        let messages = serde_json::from_str(&unpacked(&row.bytes("messages")?)?);
+    /// From a row with `messages`, `bodies` and these `terms`.
+    pub(super) fn of(row: &Row, terms: &str) -> Result<Self, StoreError> {
+        let packed = PackedMessages {
+            count: row.unsigned("pending")?.try_into().map_err(|_| CORRUPT)?,
+            heads: row.bytes("messages")?,
+            bodies: row.bytes("bodies")?,
+        };
         Ok(Self {
-            messages: messages.map_err(|_| CORRUPT)?,
-            bodies: unpacked(&row.bytes("bodies")?)?,
+            messages: packed.unpack().ok_or(CORRUPT)?,
+            terms: serde_json::from_str(terms).map_err(|_| CORRUPT)?,
         })
     }
 
-    /// The messages, each with its body.
-    pub(super) fn into_messages(self) -> Result<Vec<(MessageRow, String)>, StoreError> {
-        let mut bodies = self.bodies.as_str();
-        let messages = self.messages.into_iter().map(|message| {
-            let (body, rest) = bodies.split_at_checked(message.body_bytes).ok_or(CORRUPT)?;
-            bodies = rest;
-            Ok((message, body.to_owned()))
+    /// The rows of its messages, but for those of webhooks that are gone. What they share of their bodies is stored.
+    pub(super) async fn rows(&self, write: &mut Connection) -> Result<Vec<Rows>, StoreError> {
+        let webhooks = self.terms.numbers.iter().map(|numbers| numbers.webhook);
+        let existing = existing(write, webhooks).await?;
+        let numbered = self.numbered()?;
+        let kept = numbered.iter();
+        let kept: Vec<_> = kept
+            .filter(|each| existing.contains(&each.ordinal))
+            .collect();
+        let bodies: Vec<_> = kept.iter().map(|each| &each.message.body).collect();
+        let shared = SharedBodies::store(write, &bodies).await?;
+        let rows = kept.into_iter();
+        let created = Timestamp::from_unix_millis(self.terms.created_at);
+        Ok(rows.map(|each| each.rows(&shared, created)).collect())
+    }
+
+    fn numbered(&self) -> Result<Vec<Numbered<'_>>, StoreError> {
+        let terms = &self.terms;
+        let until = Timestamp::from_unix_millis(terms.due_at);
+        let lease = Turn::Leased(until, LeaseToken(terms.lease_token));
+        let numbers = terms.numbers.iter();
+        let numbers = numbers.map(|each| (each.id.as_str(), (each.webhook, each.first)));
+        let mut numbers: HashMap<_, _> = numbers.collect();
+        let messages = self.messages.iter().map(|message| {
+            let (ordinal, next) = numbers.get_mut(message.webhook.as_str()).ok_or(CORRUPT)?;
+            let number = *next;
+            *next = number.saturating_add(1);
+            Numbered::new(message, (*ordinal, number), None, lease)
         });
         messages.collect()
     }
 }
 
-/// A text, compressed: it takes less than half as long then until it is on the disk.
-fn packed(text: &str) -> Result<Vec<u8>, StoreError> {
-    zstd::encode_all(text.as_bytes(), LEVEL).map_err(|error| StoreError::Database(error.into()))
-}
-
-fn unpacked(packed: &[u8]) -> Result<String, StoreError> {
-    let text = zstd::decode_all(packed).map_err(|_| CORRUPT)?;
-    String::from_utf8(text).map_err(|_| CORRUPT)
+/// Those of the webhooks that there still are. One that is deleted has its messages settled first, but not by a process of a release
+/// that stages nothing.
+pub(super) async fn existing(
+    write: &mut Connection,
+    webhooks: impl IntoIterator<Item = i64>,
+) -> Result<HashSet<i64>, StoreError> {
+    let found = write
+        .rows(
+            over_rows!(
+                [webhook bigint],
+                "SELECT w.ordinal FROM v JOIN webhooks w ON w.ordinal = v.webhook"
+            ),
+            values![webhooks_json(webhooks)?],
+        )
+        .await?;
+    found.iter().map(|row| row.integer("ordinal")).collect()
 }
 
 const CORRUPT: StoreError = StoreError::Corrupt {

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use super::{epoch::hold_epoch, staged_batch::Staged};
+use super::{epoch::hold_epoch, staged::Staged};
 use crate::{
     EncryptionKeys, StoreError,
     backend::{Connection, Durability, PostgresDatabase, SchemaVersion, SqliteDatabase},

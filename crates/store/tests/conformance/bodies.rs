@@ -127,6 +127,7 @@ async fn an_event_of_a_hundred_webhooks_has_its_body_stored_once(fixture: &Fixtu
     accept(store, &leased).await;
     let (_, leased) = insert_leased(store, &second, NOW, PLENTY).await;
     assert_eq!(delivered(&leased), bodies(&second, 2), "leased on insert");
+    store.settle().await.expect("settles");
     assert_eq!(kept(store).await.0, 2);
     for (at, id) in ids.iter().enumerate() {
         let wanted = [&first[at], &second[at]];

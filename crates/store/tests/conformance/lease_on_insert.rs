@@ -38,16 +38,24 @@ pub async fn commit_leased(
     now: Timestamp,
     limits: LeaseLimits,
 ) -> (Committed, Vec<LeasedDelivery>) {
+    let commit = Commit::slot(Commitment::Confirmed, 7, messages, now);
+    commit_leased_as(store, &commit, limits).await
+}
+
+pub async fn commit_leased_as(
+    store: &Store,
+    commit: &Commit<'_>,
+    limits: LeaseLimits,
+) -> (Committed, Vec<LeasedDelivery>) {
     let request = LeaseRequest {
-        now,
-        until: now.after(LEASE),
+        now: commit.now,
+        until: commit.now.after(LEASE),
         token: token(),
         limits,
         shares: TenantShares::unlimited(),
     };
-    let commit = Commit::slot(Commitment::Confirmed, 7, messages, now);
     let pending = store
-        .commit_pending(&commit, Some(&request))
+        .commit_pending(commit, Some(&request))
         .await
         .expect("stores");
     pending.durable().await.expect("on the disk")

@@ -128,6 +128,7 @@ async fn unconfirmed_slots_are_kept_until_they_are_resolved(fixture: &Fixture) {
     };
     let commit = |messages, unconfirmed, resolved| Commit {
         messages,
+        packed: None,
         checkpoints: Checkpoints::NONE,
         unconfirmed,
         resolved,

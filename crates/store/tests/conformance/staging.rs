@@ -1,14 +1,16 @@
 //! Messages that are staged: leased as they are inserted, and written to where they belong later. Nobody can tell them from others.
 
+use std::sync::Arc;
+
 use sluice_store::{
-    Access, Commitment, DeliveryOrder, DeliveryState, LeaseLimits, LeasedDelivery, Outcome, Store,
-    WebhookId,
+    Access, BodyTemplate, Commit, Commitment, DeliveryOrder, DeliveryState, LeaseLimits,
+    LeasedDelivery, NewMessage, Outcome, PackedMessages, Store, WebhookId,
 };
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use crate::{
     fixture::*,
-    lease_on_insert::{commit_leased, insert_leased},
+    lease_on_insert::{commit_leased, commit_leased_as, insert_leased},
     on_both,
 };
 
@@ -20,14 +22,19 @@ on_both!(
     what_comes_after_it_has_the_next_number,
     of_a_webhook_that_is_deleted_meanwhile_nothing_is_left,
     what_a_process_staged_that_died_is_due_when_its_leases_end,
+    what_is_packed_before_its_commit_is_stored_as_it_is,
 );
+
+/// A connection to a fixture's file.
+async fn file_of(fixture: &Fixture) -> SqliteConnection {
+    let options = SqliteConnectOptions::new().filename(fixture.folder().join("sluice.db"));
+    let file = SqliteConnection::connect_with(&options);
+    file.await.expect("opens")
+}
 
 /// How many batches are staged in a fixture's file.
 async fn staged(fixture: &Fixture) -> i64 {
-    let options = SqliteConnectOptions::new().filename(fixture.folder().join("sluice.db"));
-    let mut file = SqliteConnection::connect_with(&options)
-        .await
-        .expect("opens");
+    let mut file = file_of(fixture).await;
     let staged = sqlx::query_scalar("SELECT count(*) FROM staged_batches");
     let staged = staged.fetch_one(&mut file).await.expect("counts");
     file.close().await.expect("closes");
@@ -194,6 +201,71 @@ async fn what_a_process_staged_that_died_is_due_when_its_leases_end(fixture: &Fi
     let due = lease(&next, NOW.after(LEASE)).await;
     assert_eq!((sequences(&due), bodies(&due)), (vec![1, 2], before));
     drop(leadership);
+}
+
+async fn what_is_packed_before_its_commit_is_stored_as_it_is(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = with_webhook(store, 1).await;
+    let mut messages: Vec<_> = (1..=4).map(|number| message(&id, number)).collect();
+    messages[1].body = BodyTemplate::new("{\"other\":".to_owned(), Arc::from("}"));
+    let commit = async |messages: &[_], packed: &[_]| {
+        let packed = PackedMessages::pack(packed);
+        let commit = Commit {
+            packed: packed.as_ref(),
+            ..Commit::slot(Commitment::Confirmed, 7, messages, NOW)
+        };
+        commit_leased_as(store, &commit, PLENTY).await.1
+    };
+    let (first, rest) = messages.split_at(2);
+    let mut leased = commit(first, first).await;
+    store.settle().await.expect("settles");
+    // What was packed is a part of them.
+    leased.extend(commit(rest, &rest[..1]).await);
+    store.settle().await.expect("settles");
+    for (number, message) in (1..).zip(&messages) {
+        let read = store.message(&Access::All, &id, &message.id).await;
+        let read = read.expect("reads").expect("is stored");
+        let body = message.body.with_sequence(number);
+        assert_eq!((read.sequence, read.body), (number, body));
+    }
+    assert_eq!(sequences(&leased), [1, 2, 3, 4]);
+}
+
+#[tokio::test]
+async fn rows_that_an_earlier_release_staged_are_settled() {
+    let fixture = Fixture::sqlite().await;
+    let store = &fixture.store;
+    let id = with_webhook(store, 1).await;
+    let messages = [1, 2].map(|number| message(&id, number));
+    let bodies = [1, 2].map(|number| messages[0].body.with_sequence(number));
+    let mut file = file_of(&fixture).await;
+    let webhook: i64 = sqlx::query_scalar("SELECT ordinal FROM webhooks")
+        .fetch_one(&mut file)
+        .await
+        .expect("is stored");
+    let row = |(message, sequence): (&NewMessage, usize)| {
+        serde_json::json!({
+            "webhook": webhook, "sequence": sequence, "id": message.id.as_str(), "kind": "transaction",
+            "commitment": "confirmed", "slot": 7, "order_key": null, "shared_body": null, "shared_bytes": 0,
+            "due_at": NOW.after(LEASE).unix_millis(), "lease_token": 1, "created_at": NOW.unix_millis(),
+            "body_bytes": bodies[sequence - 1].len(),
+        })
+    };
+    let rows: Vec<_> = messages.iter().zip(1..).map(row).collect();
+    let pack = |text: String| zstd::encode_all(text.as_bytes(), 1).expect("packs");
+    let rows = serde_json::to_string(&rows).expect("serializes");
+    sqlx::query("INSERT INTO staged_batches (pending, messages, bodies) VALUES (2, $1, $2)")
+        .bind(pack(rows))
+        .bind(pack(bodies.concat()))
+        .execute(&mut file)
+        .await
+        .expect("stages");
+    file.close().await.expect("closes");
+    assert_eq!(sequences_of(store, &id).await, [1, 2]);
+    assert_eq!(staged(&fixture).await, 0);
+    let due = lease(store, NOW.after(LEASE)).await;
+    let read: Vec<_> = due.iter().map(|each| each.body.clone()).collect();
+    assert_eq!(read, bodies);
 }
 
 #[tokio::test]
