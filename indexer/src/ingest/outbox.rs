@@ -11,12 +11,12 @@ use std::{
 
 use service_kit::Clock;
 use sluice_store::{
-    Checkpoints, Commit, Commitment, KnownAccountChanges, NewMessage, PendingCommit, Store,
-    StoreError, Timestamp, UnconfirmedSlots,
+    Checkpoints, Commit, Commitment, KnownAccountChanges, NewMessage, PackedMessages,
+    PendingCommit, Store, StoreError, Timestamp, UnconfirmedSlots,
 };
 use tokio::task::JoinHandle;
 
-use super::settling::Settling;
+use super::{pieces::Piece, settling::Settling};
 use crate::{
     delivery::capacity::{DispatchCapacity, Reservation},
     metrics::{Metrics, Stage},
@@ -35,6 +35,8 @@ const LONGEST_GATHERING: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(crate) struct OutboxBatch {
     pub(crate) messages: Vec<NewMessage>,
+    /// The first of the messages, packed before their commit: of use where there are no others.
+    pub(crate) packed: Option<PackedMessages>,
     /// Slots whose first messages at processed are among them. Of several slots that are gathered one may be there twice, as
     /// read by the live stream and, for a webhook that is new, by a side stream.
     pub(crate) unconfirmed: UnconfirmedSlots,
@@ -65,7 +67,7 @@ pub(crate) struct CommitPipeline {
     /// When the update came that the first of the messages are due to.
     received: Instant,
     /// The batch before, which waits for the disk and is submitted then.
-    submitting: Option<JoinHandle<Result<u64, StoreError>>>,
+    submitting: Option<JoinHandle<Result<Submitted, StoreError>>>,
     counts: Inserted,
 }
 
@@ -76,8 +78,19 @@ pub(crate) struct Inserted {
     pub(crate) given: u64,
     /// How many of them were not stored before.
     pub(crate) new: u64,
+    /// Whether some of them are staged.
+    pub(crate) is_staged: bool,
     /// The checkpoints.
     pub(crate) checkpoints: Checkpoints,
+}
+
+/// What became of a batch that was submitted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Submitted {
+    /// How many messages were new.
+    new: u64,
+    /// Whether some of them are staged.
+    is_staged: bool,
 }
 
 /// A batch that is committed, but perhaps not on the disk yet.
@@ -93,6 +106,14 @@ struct PendingBatch {
 }
 
 impl OutboxBatch {
+    /// Adds the messages of a piece.
+    pub(crate) fn add(&mut self, piece: Piece) {
+        if self.messages.is_empty() {
+            self.packed = piece.packed;
+        }
+        self.messages.extend(piece.messages);
+    }
+
     fn is_empty(&self) -> bool {
         let has_rows = !self.messages.is_empty() || !self.resolved.is_empty();
         !has_rows && self.checkpoints.is_empty() && self.known_accounts.is_empty()
@@ -131,7 +152,7 @@ impl Outbox {
         let emitted = written.checked_sub(received.elapsed()).unwrap_or(written);
         let commit = Commit {
             messages: &batch.messages,
-            packed: None,
+            packed: batch.packed.as_ref(),
             checkpoints: batch.checkpoints,
             unconfirmed: &batch.unconfirmed,
             resolved: &batch.resolved,
@@ -156,8 +177,12 @@ impl Outbox {
         })
     }
 
-    /// Waits until a batch is on the disk, and submits its messages to the dispatcher. Returns how many were new.
-    async fn submit(&self, pending: PendingBatch, received: Instant) -> Result<u64, StoreError> {
+    /// Waits until a batch is on the disk, and submits its messages to the dispatcher.
+    async fn submit(
+        &self,
+        pending: PendingBatch,
+        received: Instant,
+    ) -> Result<Submitted, StoreError> {
         let (committed, leased) = pending.commit.durable().await?;
         self.stored.tell(&committed.unleased);
         if committed.is_staged {
@@ -172,8 +197,8 @@ impl Outbox {
         for (commitment, count) in &committed.inserted_at {
             self.metrics.stored(*commitment, *count);
         }
-        let inserted = committed.inserted();
-        if inserted > 0 {
+        let new = committed.inserted();
+        if new > 0 {
             self.metrics.took(Stage::Stored, received.elapsed());
             let moments = Moments {
                 emitted: pending.emitted,
@@ -182,7 +207,10 @@ impl Outbox {
             };
             self.traces.stored(&pending.traced, moments);
         }
-        Ok(inserted)
+        Ok(Submitted {
+            new,
+            is_staged: committed.is_staged,
+        })
     }
 }
 
@@ -236,13 +264,14 @@ impl CommitPipeline {
         let Some(submitting) = self.submitting.take() else {
             return Ok(());
         };
-        let new = match submitting.await {
-            Ok(new) => new?,
+        let submitted = match submitting.await {
+            Ok(submitted) => submitted?,
             Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
             // The process is ending.
-            Err(_) => 0,
+            Err(_) => Submitted::default(),
         };
-        self.counts.new = self.counts.new.saturating_add(new);
+        self.counts.new = self.counts.new.saturating_add(submitted.new);
+        self.counts.is_staged |= submitted.is_staged;
         Ok(())
     }
 }

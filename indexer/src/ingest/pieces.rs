@@ -6,7 +6,7 @@
 
 use std::iter::Peekable;
 
-use sluice_store::NewMessage;
+use sluice_store::{NewMessage, PackedMessages};
 
 /// Messages of the first piece: fewer cost more each, of more the first are later on their way.
 const FIRST_PIECE: usize = 64;
@@ -23,6 +23,8 @@ const PIECE_BYTES: u64 = 16 * 1024 * 1024;
 pub struct Piece {
     /// The messages.
     pub messages: Vec<NewMessage>,
+    /// These messages, packed; `None` where that is left to their commit.
+    pub packed: Option<PackedMessages>,
     /// Whether no more follow.
     pub is_last: bool,
 }
@@ -64,6 +66,7 @@ impl<M: Iterator<Item = NewMessage>> Iterator for Pieces<M> {
         self.length = self.length.saturating_mul(2).min(LONGEST_PIECE);
         Some(Piece {
             messages,
+            packed: None,
             is_last: self.messages.peek().is_none(),
         })
     }

@@ -8,6 +8,7 @@
 //! A session that is slots behind the stream gathers several of them in a batch, emissions at processed included: a commit
 //! costs the same for one slot or for ten, and on a machine that is busy with other things it is most of what a slot costs.
 
+mod ahead;
 mod composing;
 mod gap;
 mod gathering;
@@ -24,7 +25,11 @@ use sluice_store::{Commitment, Revision, Timestamp};
 use tokio::sync::watch;
 
 use self::{
-    composing::Emission, gathering::Gathering, last_owners::HeldCloses, taken::TakenReader,
+    ahead::Ahead,
+    composing::{Composing, Emission},
+    gathering::Gathering,
+    last_owners::HeldCloses,
+    taken::TakenReader,
 };
 use super::{
     filter_round::FilterRound,
@@ -101,6 +106,10 @@ pub(super) struct Session<'a> {
     last_cut: Option<u64>,
     /// What several slots are gathered in.
     gathering: Gathering,
+    /// Whether messages at confirmed are staged: some of the last were.
+    stages: bool,
+    /// What is composed ahead.
+    ahead: Ahead,
 }
 
 impl<'a> Session<'a> {
@@ -133,6 +142,8 @@ impl<'a> Session<'a> {
             round: None,
             last_cut: None,
             gathering: Gathering::default(),
+            stages: false,
+            ahead: Ahead::default(),
         }
     }
 
@@ -298,7 +309,9 @@ impl<'a> Session<'a> {
                     self.store(pipeline).await?;
                 }
                 self.saw_processed(served, emission);
-                self.emit_processed(served, pipeline, emission).await
+                self.emit_processed(served, pipeline, emission).await?;
+                self.compose_ahead(served, emission);
+                Ok(())
             }
             Commitment::Confirmed => {
                 self.emit_committed(served, pipeline, emission).await?;
@@ -314,7 +327,7 @@ impl<'a> Session<'a> {
 
     /// Emits events at confirmed or finalized; the last piece is left for the checkpoint that follows.
     async fn emit_committed(
-        &self,
+        &mut self,
         served: Served<'_>,
         pipeline: &mut CommitPipeline,
         emission: &Emission,
@@ -325,10 +338,14 @@ impl<'a> Session<'a> {
         }
         // A gap is reported with the first checkpoint, before all that was emitted since.
         let in_pieces = self.has_checkpoint || !served.checkpoints;
-        let mut composing = self.compose(subscriptions, emission);
+        let mut composing = match self.composed_ahead(served, emission) {
+            Some(pieces) => Composing::of(pieces),
+            None => self.compose(subscriptions, emission),
+        };
         while let Some(piece) = composing.next().await {
-            pipeline.batch.messages.extend(piece.messages);
-            if in_pieces && !piece.is_last {
+            let is_last = piece.is_last;
+            pipeline.batch.add(piece);
+            if in_pieces && !is_last {
                 pipeline.commit(&self.context.outbox).await?;
             }
         }

@@ -61,6 +61,19 @@ impl Session<'_> {
 }
 
 impl Composing {
+    /// Of a slot whose messages are composed.
+    pub(super) fn of(pieces: Vec<Piece>) -> Self {
+        let (sender, composed) = mpsc::channel(pieces.len().max(1));
+        for piece in pieces {
+            // There is room for each.
+            let _ = sender.try_send(piece);
+        }
+        Self {
+            composed,
+            task: None,
+        }
+    }
+
     /// The next piece; `None` after the last.
     ///
     /// # Panics

@@ -79,6 +79,9 @@ impl Session<'_> {
         self.stored_processed(emitted, stored);
         if let Some(confirmed) = stored.checkpoints.slot(Commitment::Confirmed) {
             self.watermark = Some(confirmed);
+            if stored.new > 0 {
+                self.stages = stored.is_staged;
+            }
         }
         let finality_wanted = !self.subscriptions.at(Commitment::Finalized).is_empty();
         let status = &self.context.status;

@@ -40,9 +40,10 @@ impl Session<'_> {
         let mut composing = self.compose(subscriptions, emission);
         while let Some(piece) = composing.next().await {
             is_empty = false;
-            pipeline.batch.messages.extend(piece.messages);
+            let is_last = piece.is_last;
+            pipeline.batch.add(piece);
             pipeline.batch.unconfirmed.extend(unconfirmed.take());
-            if !piece.is_last {
+            if !is_last {
                 pipeline.commit(&self.context.outbox).await?;
             }
         }
