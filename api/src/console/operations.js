@@ -12,12 +12,17 @@ let shown = null;
 
 const boxes = () => [...document.querySelectorAll('[name="operations"]')];
 
+// Lets nothing be chosen until it is read what is: the answer would take it back.
+export function close() {
+  for (const box of boxes()) box.disabled = true;
+}
+
 // Shows those of the webhook at `path`, and forgets the backfill of another.
 export async function open(path) {
   shown = path;
   facts(byId('backfill-facts'), []);
   const { events } = await call(`${path}/operations`);
-  for (const box of boxes()) box.checked = events.includes(box.value);
+  for (const box of boxes()) Object.assign(box, { checked: events.includes(box.value), disabled: false });
 }
 
 export async function save(path) {

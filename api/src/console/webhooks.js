@@ -75,6 +75,7 @@ function open(id) {
 async function read(id) {
   byId('editor').hidden = true;
   byId('secret').textContent = '';
+  operations.close();
   show(await call(`/api/webhooks/${encodeURIComponent(id)}`));
   await deliveries.open(path());
   dryRun.close(path());

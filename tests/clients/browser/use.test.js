@@ -138,12 +138,19 @@ test('how a webhook is delivered to is checked in the form, saved, and shown aga
   await page.locator('#payload').selectOption('thin');
   await page.locator('#batched').check();
   await page.locator('#batch-messages').fill('7');
+  // So late that it would take back what is chosen before it is there.
+  await page.route('**/operations', async (route) => {
+    await new Promise((resolve) => { setTimeout(resolve, 500); });
+    await route.continue();
+  });
+  const operations = page.waitForResponse((response) => response.url().endsWith('/operations'));
   await page.locator('#save').click();
   const facts = page.locator('#facts');
   // With its name: other facts have "nothing" in them.
   const thin = /payload\s*thin/;
   await facts.filter({ hasText: '5 60' }).filter({ hasText: thin }).filter({ hasText: '7, of 1048576 bytes, after 1000 ms' }).waitFor();
   await page.locator('[name="operations"][value="quota"]').check();
+  await operations;
   await page.locator('#operations button').click();
   await page.locator('#notice', { hasText: 'quota' }).waitFor();
   await page.locator('#edit').click();
