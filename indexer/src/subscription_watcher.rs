@@ -95,27 +95,18 @@ fn change(before: ActiveWebhooks, changes: ActiveChanges) -> ActiveWebhooks {
 
 #[cfg(test)]
 mod tests {
-    use sluice_store::{Commitment, EventKind, Filters, Revision};
+    use sluice_store::{Commitment, Filters, Revision};
     use solana_pubkey::Pubkey;
 
     use super::*;
+    use crate::events::subscriber::fixtures::active_webhook;
 
     fn webhook(number: u8, account: u8) -> ActiveWebhook {
-        ActiveWebhook {
-            id: WebhookId::from_random([number; 16]),
-            owner: sluice_store::Tenant::default(),
-            events: [EventKind::Transaction].into_iter().collect(),
-            filters: Filters {
-                accounts: vec![Pubkey::new_from_array([account; 32])],
-                programs: Vec::new(),
-                ..Filters::default()
-            },
-            conditions: sluice_store::Conditions::default(),
-            commitment: Commitment::Confirmed,
-            heartbeat: None,
-            filter_digest: String::new(),
-            first_slot: None,
-        }
+        let filters = Filters {
+            accounts: vec![Pubkey::new_from_array([account; 32])],
+            ..Filters::default()
+        };
+        active_webhook(number, Commitment::Confirmed, filters)
     }
 
     #[test]

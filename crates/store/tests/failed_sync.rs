@@ -45,6 +45,14 @@ async fn commit(store: &Store, webhook: &WebhookId, slot: u64) -> Result<u64, St
     Ok(store.commit(&commit).await?.inserted())
 }
 
+/// A database at `path` with a webhook, and a slot of it.
+async fn with_a_slot(path: &Path) -> (Store, WebhookId) {
+    let store = Store::open(path).await.expect("opens");
+    let webhook = webhook(&store).await;
+    commit(&store, &webhook, 1).await.expect("commits");
+    (store, webhook)
+}
+
 /// The checkpoint that is left of the database where the disk has nothing of its log.
 async fn without_the_log(database: &Path) -> Option<u64> {
     let folder = tempfile::tempdir().expect("temporary folder");
@@ -60,9 +68,7 @@ async fn without_the_log(database: &Path) -> Option<u64> {
 async fn after_a_failed_sync_nothing_is_durable_that_the_disk_may_lack() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let path = folder.path().join("sluice.db");
-    let store = Store::open(&path).await.expect("opens");
-    let webhook = webhook(&store).await;
-    commit(&store, &webhook, 1).await.expect("commits");
+    let (store, webhook) = with_a_slot(&path).await;
 
     store.fail_syncs(3);
     for _ in 0..3 {
@@ -81,9 +87,7 @@ async fn after_a_failed_sync_nothing_is_durable_that_the_disk_may_lack() {
 async fn a_sync_that_fails_when_messages_are_settled_is_not_forgotten() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let path = folder.path().join("sluice.db");
-    let store = Store::open(&path).await.expect("opens");
-    let webhook = webhook(&store).await;
-    commit(&store, &webhook, 1).await.expect("commits");
+    let (store, webhook) = with_a_slot(&path).await;
     store.fail_syncs(1);
     store.settle().await.expect("nothing waits for the disk");
     commit(&store, &webhook, 2).await.expect("commits");

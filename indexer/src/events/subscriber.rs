@@ -93,3 +93,31 @@ impl From<&ActiveWebhook> for Subscriber {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod fixtures {
+    //! Webhooks as the store gives them.
+
+    use sluice_store::{EventKind, Filters};
+
+    use super::*;
+
+    /// An active webhook that wants every kind of event, without conditions, in every slot.
+    pub(crate) fn active_webhook(
+        number: u8,
+        commitment: Commitment,
+        filters: Filters,
+    ) -> ActiveWebhook {
+        ActiveWebhook {
+            id: WebhookId::from_random([number; 16]),
+            owner: Tenant::default(),
+            events: EventKind::ALL.into_iter().collect(),
+            filter_digest: filters.digest(),
+            filters,
+            conditions: Conditions::default(),
+            commitment,
+            heartbeat: None,
+            first_slot: None,
+        }
+    }
+}

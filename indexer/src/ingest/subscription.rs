@@ -96,11 +96,10 @@ fn addresses<'a>(addresses: impl Iterator<Item = &'a Pubkey>) -> Vec<Pubkey> {
 
 #[cfg(test)]
 mod tests {
-    use sluice_store::{
-        ActiveWebhook, ActiveWebhooks, Conditions, EventKind, Filters, Revision, WebhookId,
-    };
+    use sluice_store::{ActiveWebhook, ActiveWebhooks, EventKind, Filters, Revision};
 
     use super::*;
+    use crate::events::subscriber::fixtures::active_webhook;
 
     fn address(number: u8) -> Pubkey {
         Pubkey::new_from_array([number; 32])
@@ -108,21 +107,12 @@ mod tests {
 
     #[test]
     fn accounts_and_programs_become_separate_filters() {
-        let webhook = ActiveWebhook {
-            id: WebhookId::from_random([1; 16]),
-            owner: sluice_store::Tenant::default(),
-            events: EventKind::ALL.into_iter().collect(),
-            filters: Filters {
-                accounts: vec![address(2), address(1)],
-                programs: vec![address(3)],
-                token_owners: vec![address(4)],
-            },
-            conditions: Conditions::default(),
-            commitment: sluice_store::Commitment::Confirmed,
-            heartbeat: None,
-            filter_digest: String::new(),
-            first_slot: None,
+        let filters = Filters {
+            accounts: vec![address(2), address(1)],
+            programs: vec![address(3)],
+            token_owners: vec![address(4)],
         };
+        let webhook = active_webhook(1, sluice_store::Commitment::Confirmed, filters);
         let live = ActiveWebhooks {
             revision: Revision(4),
             webhooks: vec![webhook],
@@ -154,20 +144,14 @@ mod tests {
 
     #[test]
     fn a_program_whose_accounts_are_watched_is_asked_for_by_its_transactions_too() {
+        let filters = Filters {
+            accounts: vec![address(2)],
+            programs: vec![address(3)],
+            token_owners: Vec::new(),
+        };
         let webhook = ActiveWebhook {
-            id: WebhookId::from_random([1; 16]),
-            owner: sluice_store::Tenant::default(),
             events: [EventKind::AccountChange].into_iter().collect(),
-            filters: Filters {
-                accounts: vec![address(2)],
-                programs: vec![address(3)],
-                token_owners: Vec::new(),
-            },
-            conditions: Conditions::default(),
-            commitment: sluice_store::Commitment::Confirmed,
-            heartbeat: None,
-            filter_digest: String::new(),
-            first_slot: None,
+            ..active_webhook(1, sluice_store::Commitment::Confirmed, filters)
         };
         let live = ActiveWebhooks {
             revision: Revision(4),

@@ -58,13 +58,8 @@ impl<'a> Commit<'a> {
         now: Timestamp,
     ) -> Self {
         Self {
-            messages,
-            packed: None,
             checkpoints: Checkpoints::at(commitment, slot),
-            unconfirmed: NO_SLOTS,
-            resolved: &[],
-            known_accounts: None,
-            now,
+            ..Self::messages(messages, now)
         }
     }
 }

@@ -158,6 +158,7 @@ pub(super) async fn existing(
     found.iter().map(|row| row.integer("ordinal")).collect()
 }
 
-const CORRUPT: StoreError = StoreError::Corrupt {
+/// What is staged cannot be read.
+pub(super) const CORRUPT: StoreError = StoreError::Corrupt {
     what: "staged_batches",
 };

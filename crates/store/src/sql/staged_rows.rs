@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{
     message_rows::{MessageRow, Rows},
-    staged_batch::existing,
+    staged_batch::{CORRUPT, existing},
 };
 use crate::{
     StoreError,
@@ -40,7 +40,3 @@ fn unpacked(packed: &[u8]) -> Result<String, StoreError> {
     let text = zstd::decode_all(packed).map_err(|_| CORRUPT)?;
     String::from_utf8(text).map_err(|_| CORRUPT)
 }
-
-const CORRUPT: StoreError = StoreError::Corrupt {
-    what: "staged_batches",
-};

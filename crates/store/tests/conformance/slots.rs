@@ -127,13 +127,9 @@ async fn unconfirmed_slots_are_kept_until_they_are_resolved(fixture: &Fixture) {
         named.collect()
     };
     let commit = |messages, unconfirmed, resolved| Commit {
-        messages,
-        packed: None,
-        checkpoints: Checkpoints::NONE,
         unconfirmed,
         resolved,
-        known_accounts: None,
-        now: NOW,
+        ..Commit::messages(messages, NOW)
     };
     let messages = [emitted.clone(), confirmed];
     let unconfirmed = slots(&[(7, None), (8, Some("hash"))]);

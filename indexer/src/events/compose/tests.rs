@@ -8,24 +8,13 @@ use sluice_store::{
 };
 
 use super::*;
-use crate::slots::{SlotEvent, slot_events::fixtures};
-
-fn webhook(number: u8, commitment: Commitment, filters: &Filters) -> ActiveWebhook {
-    ActiveWebhook {
-        id: WebhookId::from_random([number; 16]),
-        owner: sluice_store::Tenant::default(),
-        events: EventKind::ALL.into_iter().collect(),
-        filters: filters.clone(),
-        conditions: Conditions::default(),
-        commitment,
-        heartbeat: None,
-        filter_digest: filters.digest(),
-        first_slot: None,
-    }
-}
+use crate::{
+    events::subscriber::fixtures::active_webhook,
+    slots::{SlotEvent, slot_events::fixtures},
+};
 
 fn subscriptions(commitment: Commitment, filters: &Filters) -> Subscriptions {
-    let webhook = |number| webhook(number, commitment, filters);
+    let webhook = |number| active_webhook(number, commitment, filters.clone());
     Subscriptions::new(&ActiveWebhooks {
         revision: Revision(1),
         webhooks: vec![webhook(1), webhook(2)],
@@ -106,7 +95,7 @@ fn a_webhook_is_told_of_no_slot_from_before_its_first_unless_every_slot_is_asked
         };
         let webhook = ActiveWebhook {
             first_slot,
-            ..webhook(1, Commitment::Confirmed, &filters)
+            ..active_webhook(1, Commitment::Confirmed, filters)
         };
         Subscriptions::new(&ActiveWebhooks {
             revision: Revision(1),
@@ -357,7 +346,7 @@ fn a_gap_names_the_programs_whose_accounts_do_not_follow_to_those_who_watch_them
             programs: programs.iter().copied().map(program).collect(),
             ..Filters::default()
         };
-        webhook(number, COMMITMENT, &filters)
+        active_webhook(number, COMMITMENT, filters)
     };
     let subscriptions = Subscriptions::new(&ActiveWebhooks {
         revision: Revision(1),

@@ -1,8 +1,9 @@
 //! Subscription index: which webhooks an event matches, and what an address costs.
 
-use sluice_store::{ActiveWebhook, Conditions, EventKind, Filters};
+use sluice_store::{ActiveWebhook, EventKind, Filters};
 
 use super::*;
+use crate::events::subscriber::fixtures::active_webhook;
 
 fn address(number: u8) -> Pubkey {
     Pubkey::new_from_array([number; 32])
@@ -19,15 +20,8 @@ fn live(number: u8, (events, accounts, programs): Definition<'_>) -> ActiveWebho
         ..Filters::default()
     };
     ActiveWebhook {
-        id: WebhookId::from_random([number; 16]),
-        owner: sluice_store::Tenant::default(),
         events: events.iter().copied().collect(),
-        filter_digest: filters.digest(),
-        filters,
-        conditions: Conditions::default(),
-        commitment: Commitment::Confirmed,
-        heartbeat: None,
-        first_slot: None,
+        ..active_webhook(number, Commitment::Confirmed, filters)
     }
 }
 

@@ -3,29 +3,18 @@
 use std::time::Duration;
 
 use sluice_geyser::{BlockMeta, SlotStatus, SlotUpdate, Update};
-use sluice_store::{
-    ActiveWebhook, ActiveWebhooks, Conditions, EventKind, Filters, Revision, WebhookId,
-};
+use sluice_store::{ActiveWebhooks, Filters, Revision};
 use solana_pubkey::Pubkey;
 
 use super::*;
+use crate::events::subscriber::fixtures::active_webhook;
 
 fn subscriptions(commitment: Commitment) -> Subscriptions {
-    let webhook = ActiveWebhook {
-        id: WebhookId::from_random([1; 16]),
-        owner: sluice_store::Tenant::default(),
-        events: EventKind::ALL.into_iter().collect(),
-        filters: Filters {
-            accounts: vec![Pubkey::new_from_array([1; 32])],
-            programs: Vec::new(),
-            ..Filters::default()
-        },
-        conditions: Conditions::default(),
-        commitment,
-        heartbeat: None,
-        filter_digest: String::new(),
-        first_slot: None,
+    let filters = Filters {
+        accounts: vec![Pubkey::new_from_array([1; 32])],
+        ..Filters::default()
     };
+    let webhook = active_webhook(1, commitment, filters);
     Subscriptions::new(&ActiveWebhooks {
         revision: Revision(2),
         webhooks: vec![webhook],

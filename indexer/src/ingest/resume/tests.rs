@@ -1,12 +1,10 @@
 //! Resume policy: what follows from the end of a session, and from what is stored.
 
-use sluice_store::{
-    ActiveWebhook, ActiveWebhooks, Conditions, EventKind, FilterChange, Filters, Revision,
-    UnconfirmedSlots, WebhookId,
-};
+use sluice_store::{ActiveWebhooks, FilterChange, Filters, Revision, UnconfirmedSlots};
 use solana_pubkey::Pubkey;
 
 use super::*;
+use crate::events::subscriber::fixtures::active_webhook;
 
 fn refused(first_available: Option<u64>) -> SessionEnd {
     SessionEnd::Stream(StreamError::ReplayUnavailable {
@@ -93,21 +91,11 @@ fn a_gap_is_remembered_through_other_ends() {
 }
 
 fn subscriptions(commitment: Commitment) -> Subscriptions {
-    let webhook = ActiveWebhook {
-        id: WebhookId::from_random([1; 16]),
-        owner: sluice_store::Tenant::default(),
-        events: EventKind::ALL.into_iter().collect(),
-        filters: Filters {
-            accounts: vec![Pubkey::new_from_array([1; 32])],
-            programs: Vec::new(),
-            ..Filters::default()
-        },
-        conditions: Conditions::default(),
-        commitment,
-        heartbeat: None,
-        filter_digest: String::new(),
-        first_slot: None,
+    let filters = Filters {
+        accounts: vec![Pubkey::new_from_array([1; 32])],
+        ..Filters::default()
     };
+    let webhook = active_webhook(1, commitment, filters);
     Subscriptions::new(&ActiveWebhooks {
         revision: Revision(5),
         webhooks: vec![webhook],

@@ -62,14 +62,16 @@ impl Ahead {
         }
     }
 
+    fn keep(&mut self, composed: Option<Composed>) {
+        self.composed
+            .extend(composed.map(|composed| (composed.source.emission.block.slot, composed)));
+    }
+
     /// The messages that are made of this, if they are composed. What was composed of earlier slots is dropped.
     fn take(&mut self, source: &Source) -> Option<Vec<Piece>> {
         while let Some(ended) = self.composing.try_join_next() {
             // Where it panicked the slot is composed again, and the fault is seen then.
-            if let Ok(Some(composed)) = ended {
-                let slot = composed.source.emission.block.slot;
-                self.composed.insert(slot, composed);
-            }
+            self.keep(ended.unwrap_or_default());
         }
         let slot = source.emission.block.slot;
         let composed = self.composed.remove(&slot);

@@ -1,12 +1,11 @@
 //! What is composed ahead is what is composed at the confirmation, and is used for nothing else.
 
-use sluice_store::{
-    ActiveWebhook, ActiveWebhooks, Conditions, EventKind, Filters, Revision, WebhookId,
-};
+use sluice_store::{ActiveWebhooks, Filters, Revision};
 
 use super::*;
-use crate::slots::{
-    Block, LastOwners, SlotEvent, SlotEvents, Taken, Taking, slot_events::fixtures,
+use crate::{
+    events::subscriber::fixtures::active_webhook,
+    slots::{Block, LastOwners, SlotEvent, SlotEvents, Taken, Taking, slot_events::fixtures},
 };
 
 /// A slot with so many accounts, all of which a webhook watches.
@@ -19,17 +18,7 @@ fn source(slot: u64, accounts: u8, watching: &[u8]) -> Source {
         accounts: events.writes().map(|write| write.pubkey).collect(),
         ..Filters::default()
     };
-    let webhook = |number: &u8| ActiveWebhook {
-        id: WebhookId::from_random([*number; 16]),
-        owner: sluice_store::Tenant::default(),
-        events: EventKind::ALL.into_iter().collect(),
-        filters: filters.clone(),
-        conditions: Conditions::default(),
-        commitment: Commitment::Confirmed,
-        heartbeat: None,
-        filter_digest: filters.digest(),
-        first_slot: None,
-    };
+    let webhook = |number: &u8| active_webhook(*number, Commitment::Confirmed, filters.clone());
     let active = ActiveWebhooks {
         revision: Revision(1),
         webhooks: watching.iter().map(webhook).collect(),
@@ -62,10 +51,7 @@ async fn composed(sources: &[Source]) -> Ahead {
         ahead.begin(source.clone());
     }
     while let Some(ended) = ahead.composing.join_next().await {
-        if let Some(composed) = ended.expect("nothing panics") {
-            let slot = composed.source.emission.block.slot;
-            ahead.composed.insert(slot, composed);
-        }
+        ahead.keep(ended.expect("nothing panics"));
     }
     ahead
 }
