@@ -50,14 +50,20 @@ pub(super) struct Emitted {
     pub(super) delivered_again: usize,
     /// Deliveries with a bad signature.
     pub(super) refused: usize,
-    /// Whether the sequence numbers have no hole.
-    pub(super) contiguous: bool,
+    /// Sequence numbers that did not arrive, below one that did.
+    pub(super) holes: Vec<u64>,
 }
 
 impl Emitted {
-    fn is_clean(&self) -> bool {
-        let faults = [&self.lost, &self.invented, &self.told_twice];
-        faults.iter().all(|faults| faults.is_empty()) && self.refused == 0 && self.contiguous
+    /// Whether nothing is missing. Messages are sent side by side, so when all that must be told is there, others with lower numbers
+    /// may still be on their way.
+    pub(super) const fn is_complete(&self) -> bool {
+        self.lost.is_empty() && self.holes.is_empty()
+    }
+
+    const fn is_clean(&self) -> bool {
+        let is_right = self.invented.is_empty() && self.told_twice.is_empty();
+        self.is_complete() && is_right && self.refused == 0
     }
 }
 
@@ -171,6 +177,10 @@ impl fmt::Display for Report {
                     write!(f, "\n    {fault} at {}: {fact}", emitted.commitment.name())?;
                 }
             }
+            for number in emitted.holes.iter().take(SHOWN) {
+                let commitment = emitted.commitment.name();
+                write!(f, "\n    missing at {commitment}: sequence number {number}")?;
+            }
         }
         Ok(())
     }
@@ -178,15 +188,10 @@ impl fmt::Display for Report {
 
 impl fmt::Display for Emitted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sequence = if self.contiguous {
-            "whole"
-        } else {
-            "with holes"
-        };
         write!(
             f,
             "  {:<9}  landed {}, emitted {}, lost {}, invented {}, told twice {}; missed in gaps {}, reverted {}, gaps {}, \
-             delivered again {}, signatures refused {}, sequence {sequence}",
+             delivered again {}, signatures refused {}, sequence numbers missing {}",
             self.commitment.name(),
             self.landed,
             self.emitted,
@@ -198,6 +203,7 @@ impl fmt::Display for Emitted {
             self.gaps,
             self.delivered_again,
             self.refused,
+            self.holes.len(),
         )
     }
 }
@@ -223,7 +229,7 @@ mod tests {
             gaps: 0,
             delivered_again: 0,
             refused: 0,
-            contiguous: true,
+            holes: Vec::new(),
         };
         Report {
             plan: Plan {
@@ -298,5 +304,13 @@ mod tests {
             assert!(!report.is_clean(), "{report}");
             assert!(report.to_string().contains("slot 9: transaction lost"));
         }
+    }
+
+    #[test]
+    fn a_number_that_did_not_arrive_counts() {
+        let mut report = report();
+        report.emitted[0].holes.push(3);
+        assert!(!report.emitted[0].is_complete() && !report.is_clean());
+        assert!(report.to_string().contains("sequence number 3"), "{report}");
     }
 }

@@ -135,13 +135,13 @@ impl Watch {
         })
     }
 
-    /// Waits until all that landed was emitted, or patience ends; then counts.
+    /// Waits until all that landed was emitted and no number is missing, or patience ends; then counts.
     pub(super) async fn count_emitted(&self, landed: &Landed) -> Vec<Emitted> {
         let begun = Instant::now();
         loop {
             let webhooks = self.webhooks.iter();
             let emitted: Vec<Emitted> = webhooks.map(|watched| watched.emitted(landed)).collect();
-            let are_complete = emitted.iter().all(|emitted| emitted.lost.is_empty());
+            let are_complete = emitted.iter().all(Emitted::is_complete);
             if are_complete || begun.elapsed() > DELIVERY_PATIENCE {
                 return emitted;
             }
@@ -229,9 +229,16 @@ impl Watched {
             gaps: of_kind("gap").count(),
             delivered_again: received.messages.len() - ids.len(),
             refused: received.refused.len(),
-            contiguous: u64::try_from(sequences.len()).ok() == sequences.last().copied(),
+            holes: holes(&sequences),
         }
     }
+}
+
+/// The numbers from 1 to the last one that are not among them.
+fn holes(numbers: &BTreeSet<u64>) -> Vec<u64> {
+    let last = numbers.last().copied().unwrap_or_default();
+    let all = 1..=last;
+    all.filter(|number| !numbers.contains(number)).collect()
 }
 
 /// The slots of a gap of which changes of accounts may be missing: no ledger has those.
@@ -259,5 +266,18 @@ async fn until_in_force(sluice: &SluiceClient, webhooks: usize) -> anyhow::Resul
             health.body
         );
         sleep(POLL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hole_is_below_what_arrived() {
+        let holes = |numbers: &[u64]| holes(&numbers.iter().copied().collect());
+        assert_eq!(holes(&[]), [0_u64; 0]);
+        assert_eq!(holes(&[1, 2, 3]), [0_u64; 0]);
+        assert_eq!(holes(&[2, 5]), [1, 3, 4]);
     }
 }
