@@ -75,7 +75,8 @@ struct Composer<'a> {
     idls: &'a Idls,
     commitment: Commitment,
     block: BlockId<'a>,
-    timestamp: Timestamp,
+    /// As the messages say it, all of them the same.
+    timestamp: String,
     last_owners: &'a LastOwners,
     /// Where given, only events with one of these retractions are emitted, as reinstated.
     retractions: Option<&'a HashSet<MessageId>>,
@@ -92,6 +93,7 @@ impl<'a> Composer<'a> {
         last_owners: &'a LastOwners,
         fallback: Timestamp,
     ) -> Self {
+        let timestamp = block.time.map_or(fallback, Timestamp::from_unix_seconds);
         Self {
             subscriptions,
             index: subscriptions.at(commitment),
@@ -102,7 +104,7 @@ impl<'a> Composer<'a> {
                 hash: &block.hash,
                 incarnation: 0,
             },
-            timestamp: block.time.map_or(fallback, Timestamp::from_unix_seconds),
+            timestamp: timestamp.to_string(),
             last_owners,
             retractions: None,
             matched: Vec::new(),
@@ -282,7 +284,7 @@ impl<'a> Composer<'a> {
                 commitment: self.commitment,
                 slot,
                 order_key: order_key.map(ToString::to_string),
-                body: payload::template(kind, self.timestamp, &webhook.id, Arc::clone(&suffix)),
+                body: payload::template(kind, &self.timestamp, &webhook.id, Arc::clone(&suffix)),
             }));
         }
         self.messages = messages;

@@ -49,15 +49,13 @@
 
 mod execution;
 
-use std::{io::Write, sync::Arc};
+use std::{fmt, io::Write, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Serialize;
 use serde_json::{Value, json};
 use sluice_geyser::{AccountUpdate, TransactionUpdate};
-use sluice_store::{
-    BodyTemplate, Commitment, EventKind, MessageKind, SlotMessage, Timestamp, WebhookId,
-};
+use sluice_store::{BodyTemplate, Commitment, EventKind, MessageKind, SlotMessage, WebhookId};
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 
@@ -91,11 +89,11 @@ pub fn suffix(slot: u64, commitment: Commitment, data: &impl Serialize) -> Arc<s
     String::from_utf8(text).expect("JSON is UTF-8").into()
 }
 
-/// A body without its sequence number.
+/// A body without its sequence number. `timestamp` is a [`sluice_store::Timestamp`], or the text of one.
 #[must_use]
 pub fn template(
     kind: MessageKind,
-    timestamp: Timestamp,
+    timestamp: impl fmt::Display,
     webhook: &WebhookId,
     suffix: Arc<str>,
 ) -> BodyTemplate {

@@ -3,7 +3,10 @@
 use std::{panic, sync::Arc};
 
 use sluice_store::Commitment;
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::{
+    sync::mpsc,
+    task::{JoinHandle, yield_now},
+};
 
 use super::{
     super::pieces::{Piece, Pieces},
@@ -51,6 +54,8 @@ impl Session<'_> {
                 if sender.send(piece).await.is_err() {
                     return;
                 }
+                // Who waits for it would be run by this thread only after the next one is composed.
+                yield_now().await;
             }
         });
         Composing {
