@@ -5,6 +5,8 @@
 #[cfg(feature = "chain")]
 pub mod accounts;
 #[cfg(feature = "chain")]
+mod arrival;
+#[cfg(feature = "chain")]
 pub mod chain_script;
 #[cfg(feature = "decoders")]
 pub mod decoders;

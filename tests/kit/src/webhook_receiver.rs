@@ -24,6 +24,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use crate::arrival;
+
 /// Most headers of a request, and most bytes of their text.
 const MOST_HEADERS: usize = 64;
 const MOST_HEAD_BYTES: usize = 64 * 1024;
@@ -83,7 +85,7 @@ pub struct RequestHead {
 /// A whole request.
 #[derive(Clone, Debug)]
 pub struct ReceivedRequest {
-    /// When its head was there.
+    /// When its head was at this machine's socket, however long it waited there to be read.
     pub at: Instant,
     /// Path and query.
     pub path: String,
@@ -318,21 +320,22 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 
 async fn serve(mut connection: TcpStream, shared: &Shared) -> io::Result<()> {
     connection.set_nodelay(true)?;
-    let mut read = Vec::new();
+    arrival::stamp(&connection)?;
+    let (mut read, mut at) = (Vec::new(), Instant::now());
     loop {
         let (head, head_len, body_len) = loop {
             match head_of(&read) {
                 Ok(Some(head)) => break head,
                 Ok(None) if read.len() <= MOST_HEAD_BYTES => {
-                    if connection.read_buf(&mut read).await? == 0 {
+                    let Some(arrived) = arrival::read(&connection, &mut read).await? else {
                         return Ok(());
-                    }
+                    };
+                    at = arrived;
                 }
                 Ok(None) => return refuse(&mut connection, shared, "an endless head").await,
                 Err(fault) => return refuse(&mut connection, shared, &fault).await,
             }
         };
-        let at = Instant::now();
         let mut reply = shared.replies.reply(&head, shared.begin());
         if reply.reads_body() {
             let end = head_len + body_len;
@@ -374,7 +377,7 @@ fn head_of(read: &[u8]) -> Result<Option<(RequestHead, usize, usize)>, String> {
     if request.method != Some("POST") {
         return Err(format!("a {} request", request.method.unwrap_or_default()));
     }
-    let mut map = HeaderMap::new();
+    let mut map = HeaderMap::with_capacity(request.headers.len());
     for header in request.headers {
         let name = HeaderName::from_bytes(header.name.as_bytes());
         let value = HeaderValue::from_bytes(header.value);

@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Something that came.
 #[derive(Clone, Debug)]
 pub struct Arrival {
-    /// When its first bytes were there.
+    /// When its head was at the socket: on a machine of its own the receiver would read it then.
     pub at: Instant,
     /// What it said.
     pub body: Bytes,
