@@ -89,7 +89,7 @@ enum Command {
     #[command(after_help = "Examples:\n  sluice restore sluice-backup.db --config new.toml")]
     Restore(backup::Arguments),
     /// Lets a store of an earlier release keep once what the webhooks of an event have in common, as a new one does. No process
-    /// of that release may run any more: it would deliver the beginnings of messages alone.
+    /// of that release may run any more: it would deliver the beginnings of messages alone, and overlook some.
     #[command(after_help = "Examples:\n  sluice share-bodies --config sluice.toml")]
     ShareBodies(FileArguments),
     /// Checks what a configuration names, from the node to the database, and says what to do where it is not well. Changes

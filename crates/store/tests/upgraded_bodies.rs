@@ -1,11 +1,12 @@
-//! A database that the release before has used: messages keep whole bodies until it is said that no process of it runs.
+//! A database that the release before has used: messages keep whole bodies, in the tables that it reads, until it is said that no
+//! process of it runs.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use sluice_store::{
-    Access, BodyTemplate, Commit, Commitment, EventKind, Filters, MessageId, MessageKind,
-    NewMessage, NewWebhook, Secret, Store, Timestamp, WebhookDefinition, WebhookId,
-    testing::PrivateCluster,
+    Access, BodyTemplate, Commit, Commitment, EventKind, Filters, LeaseLimits, LeaseRequest,
+    LeaseToken, MessageId, MessageKind, NewMessage, NewWebhook, Secret, Store, TenantShares,
+    Timestamp, WebhookDefinition, WebhookId, testing::PrivateCluster,
 };
 use solana_pubkey::Pubkey;
 use sqlx::{
@@ -40,7 +41,7 @@ async fn with_webhook(store: &Store, number: u8) -> WebhookId {
     store.create_webhook(&new, 9).await.expect("created").id
 }
 
-/// Stores an event for both webhooks as message number `number` of each; returns its bodies.
+/// Stores an event for both webhooks as message number `number` of each, leased as the indexer does; returns its bodies.
 async fn store_event(store: &Store, webhooks: &[WebhookId; 2], number: u8) -> [String; 2] {
     let end: Arc<str> = format!(",\"data\":\"{}\"}}", "x".repeat(2000)).into();
     let message = |at: u8, webhook: &WebhookId| NewMessage {
@@ -54,7 +55,21 @@ async fn store_event(store: &Store, webhooks: &[WebhookId; 2], number: u8) -> [S
     };
     let messages = [message(1, &webhooks[0]), message(2, &webhooks[1])];
     let commit = Commit::messages(&messages, NOW);
-    assert_eq!(store.commit(&commit).await.expect("commits").inserted(), 2);
+    let request = LeaseRequest {
+        now: NOW,
+        until: NOW.after(Duration::from_secs(60)),
+        token: LeaseToken::from_random(number.into()),
+        limits: LeaseLimits {
+            bytes: u64::MAX,
+            oversized: false,
+            total: 9,
+            quota: 9,
+        },
+        shares: TenantShares::unlimited(),
+    };
+    let pending = store.commit_pending(&commit, Some(&request)).await;
+    let (committed, leased) = pending.expect("commits").durable().await.expect("is kept");
+    assert_eq!((committed.inserted(), leased.len()), (2, 2));
     messages.map(|message| message.body.with_sequence(number.into()))
 }
 
@@ -81,6 +96,7 @@ async fn keeps_whole_bodies_until_it_is_told(
     assert!(store.share_bodies().await.expect("writes"));
     assert!(!store.share_bodies().await.expect("writes"), "it did");
     let second = store_event(store, &webhooks, 2).await;
+    store.settle().await.expect("writes");
     let of_both = its_bodies().await;
     assert_eq!(of_both[..2], first, "nothing of before is rewritten");
     assert!(

@@ -201,8 +201,9 @@ impl Loosened {
 }
 
 impl Store {
-    /// Lets messages share the ends of their bodies from now on, where a database of an earlier release does not yet: its
-    /// processes would deliver the beginnings alone, so none may run any more. False when messages did so before.
+    /// Lets messages share the ends of their bodies from now on, and be staged, where a database of an earlier release does not yet:
+    /// its processes would deliver the beginnings alone, and see nothing of what is staged, so none may run any more. False when
+    /// messages did so before.
     ///
     /// # Errors
     /// A failure of the database.

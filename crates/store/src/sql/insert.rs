@@ -63,6 +63,17 @@ struct Numbering {
     wait: Duration,
 }
 
+/// The webhooks of messages that are to be numbered.
+struct Numberings<'a> {
+    /// Those that still exist, by their ids.
+    webhooks: HashMap<&'a str, Numbering>,
+    /// Whether nothing is staged.
+    is_settled: bool,
+    /// Whether messages may be staged: the database is one in which that gains something, and no process of an earlier release
+    /// runs, which would not see them.
+    may_stage: bool,
+}
+
 #[derive(Serialize)]
 struct Id<'a> {
     id: &'a str,
@@ -98,7 +109,11 @@ pub(super) async fn insert_messages(
     if commit.messages.is_empty() {
         return Ok(Some(Inserted::default()));
     }
-    let (numbering, is_settled) = numbering(write, commit.messages).await?;
+    let Numberings {
+        webhooks: numbering,
+        is_settled,
+        may_stage,
+    } = numberings(write, commit.messages).await?;
     if is_settled {
         store.staged.settled();
     }
@@ -128,7 +143,7 @@ pub(super) async fn insert_messages(
     };
     let numbered = insertion.number(&fresh)?;
     let packed = match expected {
-        Expected::New if write.is_sqlite() => packed(store, commit, &numbered),
+        Expected::New if may_stage => packed(store, commit, &numbered),
         _ => None,
     };
     let is_new = match &packed {
@@ -275,12 +290,11 @@ fn chunks<T>(messages: &[T], bytes_of: impl Fn(&T) -> u64) -> impl Iterator<Item
     })
 }
 
-/// The webhooks of the messages that still exist, and whether nothing is staged. Until the transaction ends no other one numbers
-/// their messages or changes their lanes.
-async fn numbering<'a>(
+/// The webhooks of these messages. Until the transaction ends no other one numbers their messages or changes their lanes.
+async fn numberings<'a>(
     write: &mut Connection,
     messages: &'a [NewMessage],
-) -> Result<(HashMap<&'a str, Numbering>, bool), StoreError> {
+) -> Result<Numberings<'a>, StoreError> {
     let names: HashSet<&str> = messages
         .iter()
         .map(|message| message.webhook.as_str())
@@ -300,16 +314,21 @@ async fn numbering<'a>(
             over_rows!(
                 [id text],
                 "SELECT w.ordinal, w.id, w.delivery_order, w.batch_messages, w.batch_bytes, w.batch_wait_ms, s.next,
-                     (SELECT count(*) FROM staged_batches) AS staged
+                     (SELECT count(*) FROM staged_batches) AS staged, (SELECT shares_bodies FROM usage) AS shares_bodies
                  FROM v JOIN webhooks w ON w.id = v.id JOIN sequences s ON s.webhook = w.ordinal
                  WHERE w.deleted = 0"
             ),
             values![ids],
         )
         .await?;
-    let (mut numbering, mut is_settled) = (HashMap::new(), false);
+    let mut numberings = Numberings {
+        webhooks: HashMap::new(),
+        is_settled: false,
+        may_stage: false,
+    };
     for row in &found {
-        is_settled = row.integer("staged")? == 0;
+        numberings.is_settled = row.integer("staged")? == 0;
+        numberings.may_stage = write.is_sqlite() && row.flag("shares_bodies")?;
         let id = row.text("id")?;
         if let Some(name) = names.get(id.as_str()) {
             let webhook = Numbering {
@@ -318,10 +337,10 @@ async fn numbering<'a>(
                 order: rows::order(row)?,
                 wait: rows::batch(row)?.map_or(Duration::ZERO, |batch| batch.max_wait),
             };
-            numbering.insert(*name, webhook);
+            numberings.webhooks.insert(*name, webhook);
         }
     }
-    Ok((numbering, is_settled))
+    Ok(numberings)
 }
 
 /// Those of the messages that are not stored, each once.
