@@ -1,13 +1,13 @@
 //! Filter of the stream: follows the webhooks without a missed event.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use sluice_geyser::{
     SlotStatus, Update,
     scripted::{Code, Connection},
 };
-use sluice_store::{Access, Filters, Revision};
+use sluice_store::{Access, Filters, OperationKind, Revision, WebhookId};
 
 use sluice_harness::indexer::{IndexerHarness, request, send, soon};
 use sluice_testkit::updates::{
@@ -331,7 +331,10 @@ const WORDS: &str = "account_reject: TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA
 async fn a_filter_that_the_server_refuses_is_reported_to_its_webhook_and_disturbs_no_other(
     mut harness: IndexerHarness,
 ) {
-    harness.webhook(1).await;
+    let other = harness.webhook(1).await;
+    let kinds = BTreeSet::from([OperationKind::FilterRefused]);
+    let told = harness.store.set_operations(&Access::All, &other, &kinds);
+    told.await.expect("sets").expect("exists");
     let indexer = harness.start().await;
     let (mut live, old) = harness.listening().await;
     indexer.until_checkpoint(10).await;
@@ -344,12 +347,18 @@ async fn a_filter_that_the_server_refuses_is_reported_to_its_webhook_and_disturb
     send(&live, whole(&new, 11)).await;
     send(&live, [slot(&new, 12, SlotStatus::CreatedBank)]).await;
     send(&live, freeze_and_confirm(&new, 11)).await;
-    let bodies = harness.bodies(3 + 1).await;
-    let refusal = bodies.iter().find(|body| body["type"] == "filterRefused");
-    let refusal = refusal.expect("it is reported");
-    assert_eq!(refusal["webhookId"], refused.as_str());
-    let reason = refusal["data"]["reason"].as_str().expect("words");
-    assert!(reason.contains(WORDS), "{reason}");
+    let bodies = harness.bodies(3 + 2).await;
+    let reported = |kind: &str, to: &WebhookId| {
+        let report = bodies.iter().find(|body| body["type"] == kind);
+        let report = report.expect("it is reported");
+        assert_eq!(report["webhookId"], to.as_str());
+        let reason = report["data"]["reason"].as_str().expect("words");
+        assert!(reason.contains(WORDS), "{reason}");
+        report
+    };
+    reported("filterRefused", &refused);
+    let to_owner = reported("filter.refused", &other);
+    assert_eq!(to_owner["data"]["webhook"], refused.as_str());
     let of = async |id| {
         let webhook = harness.store.webhook(&Access::All, id).await;
         webhook.expect("read").expect("exists")
