@@ -7,7 +7,7 @@ use sluice_localnet::{
     Artifacts, NetOptions, SlotLength,
     artifacts::{Overrides, repository_root},
     demo, interactive,
-    ports::{Wanted, is_free},
+    ports::{UsualPorts, Wanted},
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -76,29 +76,26 @@ impl Cli {
         }
     }
 
-    fn options(&self) -> NetOptions {
+    /// `usual` is the claim on the usual ports, where this localnet may have them.
+    fn options(&self, usual: Option<&UsualPorts>) -> NetOptions {
         let folder = if self.demo {
             "target/localnet/demo"
         } else {
             "target/localnet"
         };
-        let usual = |given: Option<u16>, usual: u16| {
-            given.or_else(|| (!self.demo && is_free(usual)).then_some(usual))
-        };
-        let rpc_pair_is_free = is_free(USUAL_RPC + 1);
+        let free = |port| usual.and_then(|usual| usual.free(port));
+        let rpc_pair = || free(USUAL_RPC + 1).and_then(|_| free(USUAL_RPC));
         NetOptions {
             dir: self
                 .dir
                 .clone()
                 .unwrap_or_else(|| repository_root().join(folder)),
             ports: Wanted {
-                rpc: self
-                    .rpc_port
-                    .or_else(|| rpc_pair_is_free.then(|| usual(None, USUAL_RPC)).flatten()),
-                faucet: usual(self.faucet_port, USUAL_FAUCET),
-                grpc: usual(self.grpc_port, USUAL_GRPC),
-                api: usual(self.api_port, USUAL_API),
-                indexer: usual(self.indexer_port, USUAL_INDEXER),
+                rpc: self.rpc_port.or_else(rpc_pair),
+                faucet: self.faucet_port.or_else(|| free(USUAL_FAUCET)),
+                grpc: self.grpc_port.or_else(|| free(USUAL_GRPC)),
+                api: self.api_port.or_else(|| free(USUAL_API)),
+                indexer: self.indexer_port.or_else(|| free(USUAL_INDEXER)),
             },
             slots: SlotLength::OfClusters,
             progress: |line| eprintln!("{line}"),
@@ -123,7 +120,9 @@ async fn main() -> ExitCode {
 async fn run(cli: &Cli) -> anyhow::Result<()> {
     let ended = ended()?;
     let artifacts = Artifacts::find(&cli.overrides())?;
-    let options = cli.options();
+    // Held until everything has ended.
+    let usual = (!cli.demo).then(UsualPorts::claim).flatten();
+    let options = cli.options(usual.as_ref());
     if !cli.demo {
         return interactive::run(&artifacts, &options, ended).await;
     }

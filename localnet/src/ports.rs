@@ -3,6 +3,7 @@
 use std::{
     io,
     net::{Ipv4Addr, TcpListener, UdpSocket},
+    os::{linux::net::SocketAddrExt, unix::net},
 };
 
 use thiserror::Error;
@@ -19,6 +20,36 @@ const BLOCK: u16 = 64;
 
 /// Offset of the validator's dynamic range in a block.
 const DYNAMIC_OFFSET: u16 = 9;
+
+/// Name of the claim on the usual ports, in the abstract namespace of sockets: each network namespace has its own, as it has ports.
+const USUAL_CLAIM: &str = "sluice-localnet";
+
+/// The claim on the usual ports of a localnet, as long as this value lives: of several that start at the same moment, when all of these
+/// ports are still free, one has it.
+#[derive(Debug)]
+pub struct UsualPorts {
+    _claim: net::UnixListener,
+}
+
+impl UsualPorts {
+    /// `None` while another localnet has it.
+    #[must_use]
+    pub fn claim() -> Option<Self> {
+        Self::claim_as(USUAL_CLAIM)
+    }
+
+    fn claim_as(name: &str) -> Option<Self> {
+        let name = net::SocketAddr::from_abstract_name(name).ok()?;
+        let _claim = net::UnixListener::bind_addr(&name).ok()?;
+        Some(Self { _claim })
+    }
+
+    /// One of them, unless something else listens there.
+    #[must_use]
+    pub fn free(&self, port: u16) -> Option<u16> {
+        is_free(port).then_some(port)
+    }
+}
 
 /// Ports a caller insists on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -163,6 +194,18 @@ mod tests {
         assert!(one.dynamic_end <= two.rpc || two.dynamic_end <= one.rpc);
         let (one, two) = (one.listening(), two.listening());
         assert!(one.iter().all(|(_, a)| two.iter().all(|(_, b)| a != b)));
+    }
+
+    #[test]
+    fn one_localnet_at_a_time_has_the_usual_ports() {
+        let name = format!("{USUAL_CLAIM}-{}", std::process::id());
+        let first = UsualPorts::claim_as(&name).expect("nobody has them");
+        assert!(UsualPorts::claim_as(&name).is_none());
+        let holder = TcpListener::bind("127.0.0.1:0").expect("a free port exists");
+        let port = holder.local_addr().expect("bound").port();
+        assert_eq!(first.free(port), None);
+        drop(first);
+        assert!(UsualPorts::claim_as(&name).is_some());
     }
 
     #[test]
