@@ -128,12 +128,7 @@ async fn everything_of_the_first_release_is_kept() {
         now,
         until: now.after(Duration::from_secs(25)),
         token: LeaseToken::from_random(1),
-        limits: LeaseLimits {
-            bytes: u64::MAX,
-            oversized: false,
-            total: 9,
-            quota: 9,
-        },
+        limits: LeaseLimits::deliveries(9),
         shares: TenantShares::unlimited(),
     };
     let leased = store.lease_due(&request).await.expect("leases");
@@ -208,12 +203,7 @@ async fn expect_everything(store: &Store) {
         now: Timestamp::from_unix_millis(millis),
         until: Timestamp::from_unix_millis(millis + 25_000),
         token: LeaseToken::from_random(1),
-        limits: LeaseLimits {
-            bytes: u64::MAX,
-            oversized: false,
-            total: 9,
-            quota: 9,
-        },
+        limits: LeaseLimits::deliveries(9),
         shares: TenantShares::unlimited(),
     };
     let stats = store.queue_stats().await.expect("counts");

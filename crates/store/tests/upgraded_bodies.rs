@@ -59,12 +59,7 @@ async fn store_event(store: &Store, webhooks: &[WebhookId; 2], number: u8) -> [S
         now: NOW,
         until: NOW.after(Duration::from_secs(60)),
         token: LeaseToken::from_random(number.into()),
-        limits: LeaseLimits {
-            bytes: u64::MAX,
-            oversized: false,
-            total: 9,
-            quota: 9,
-        },
+        limits: LeaseLimits::deliveries(9),
         shares: TenantShares::unlimited(),
     };
     let pending = store.commit_pending(&commit, Some(&request)).await;

@@ -39,6 +39,19 @@ pub struct LeaseLimits {
     pub oversized: bool,
 }
 
+impl LeaseLimits {
+    /// So many deliveries, of one webhook as well as of all, with any number of bytes.
+    #[must_use]
+    pub const fn deliveries(count: u32) -> Self {
+        Self {
+            total: count,
+            quota: count,
+            bytes: u64::MAX,
+            oversized: false,
+        }
+    }
+}
+
 /// A request for leases on deliveries.
 #[derive(Clone, Debug)]
 pub struct LeaseRequest {

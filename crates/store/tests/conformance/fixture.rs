@@ -15,12 +15,7 @@ use tempfile::TempDir;
 
 pub const NOW: Timestamp = Timestamp::from_unix_millis(1_800_000_000_000);
 pub const LEASE: Duration = Duration::from_secs(25);
-pub const PLENTY: LeaseLimits = LeaseLimits {
-    bytes: u64::MAX,
-    oversized: false,
-    total: 100,
-    quota: 100,
-};
+pub const PLENTY: LeaseLimits = LeaseLimits::deliveries(100);
 
 /// Where a store is, so that it can be opened again.
 enum Place {

@@ -328,17 +328,7 @@ async fn what_an_owner_asks_for_is_leased_and_no_more(fixture: &Fixture) {
 async fn the_queue_is_counted(fixture: &Fixture) {
     let store = &fixture.store;
     owing(store, 3).await;
-    let leased = lease_some(
-        store,
-        NOW,
-        LeaseLimits {
-            bytes: u64::MAX,
-            oversized: false,
-            total: 2,
-            quota: 2,
-        },
-    )
-    .await;
+    let leased = lease_some(store, NOW, LeaseLimits::deliveries(2)).await;
     record(store, &leased[0], 500, Outcome::Failed).await;
     let stats = store.queue_stats().await.expect("counts");
     assert_eq!(

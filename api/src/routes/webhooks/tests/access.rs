@@ -406,12 +406,7 @@ async fn leased(store: &Store, at: Timestamp) -> usize {
         now: at,
         until: at.after(Duration::from_secs(25)),
         token: LeaseToken::from_random(rand::random()),
-        limits: LeaseLimits {
-            bytes: u64::MAX,
-            oversized: false,
-            total: 100,
-            quota: 100,
-        },
+        limits: LeaseLimits::deliveries(100),
         shares: TenantShares::unlimited(),
     };
     store.lease_due(&request).await.expect("leases").len()

@@ -13,12 +13,7 @@ impl Api {
             now: now(),
             until: now().after(Duration::from_secs(60)),
             token: LeaseToken::from_random(rand::random()),
-            limits: LeaseLimits {
-                bytes: u64::MAX,
-                oversized: false,
-                total: 10,
-                quota: 10,
-            },
+            limits: LeaseLimits::deliveries(10),
             shares: TenantShares::unlimited(),
         };
         self.store.lease_due(&request).await.expect("leases")
