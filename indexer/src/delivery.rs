@@ -5,6 +5,7 @@
 //! recorder): delivered, failed, or pending again. [`retry`] decides about the message, [`breaker`] about the
 //! endpoint. The four [`limits`] stand together.
 
+mod backlog;
 mod batches;
 pub mod breaker;
 pub mod capacity;

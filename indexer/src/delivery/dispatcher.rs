@@ -18,6 +18,7 @@ use tokio::{
 };
 
 use super::{
+    backlog::Backlog,
     batches,
     capacity::{
         DispatchCapacity, PERMIT_PATIENCE, Reservation, ReservedDelivery, ReservedPart, Submissions,
@@ -79,10 +80,10 @@ impl Dispatcher {
     /// Delivers what is submitted and what is due until `shutdown`, then lets attempts in flight finish.
     pub async fn run(self, submissions: Submissions, shutdown: CancellationToken) {
         let (ended, to_record) = mpsc::channel(MAX_LEASED);
-        let (due_waits, recorder_sees) = watch::channel(false);
+        let (backlog, recorder_sees) = watch::channel(Backlog::default());
         let limiter = EndpointLimiter::new(usize::try_from(MAX_IN_FLIGHT).unwrap_or(usize::MAX));
         let recorder = Recorder {
-            due_waits: recorder_sees,
+            backlog: recorder_sees,
             limiter: limiter.clone(),
             store: self.store.clone(),
             metrics: self.metrics.clone(),
@@ -117,8 +118,8 @@ impl Dispatcher {
                 Wake::Tick => None,
             };
             let submissions = &mut wakes.submissions;
-            let leasing = dispatcher.lease_all(of.as_ref(), submissions, &mut in_flight);
-            due_waits.send_replace(leasing.await);
+            let leasing = dispatcher.lease_all(of.as_ref(), submissions, &mut in_flight, &backlog);
+            leasing.await;
             in_flight.tidy();
         }
         in_flight.loaded().await;
@@ -134,15 +135,15 @@ impl Dispatcher {
         }
     }
 
-    /// Begins with what is due, of these webhooks or of all, as far as there is capacity. Returns whether there was anything,
-    /// leased or not. What is submitted meanwhile does not wait for the database.
+    /// Begins with what is due, of these webhooks or of all, as far as there is capacity, and notes of which webhooks there was
+    /// anything. What is submitted meanwhile does not wait for the database.
     async fn lease_all(
         &self,
         of: Option<&WebhookSet>,
         submissions: &mut Submissions,
         in_flight: &mut InFlight,
-    ) -> bool {
-        let mut was_due = false;
+        backlog: &watch::Sender<Backlog>,
+    ) {
         while !in_flight.stop.shutdown.is_cancelled() {
             let mut leasing = pin!(self.lease(of, &submissions.capacity));
             let leased = loop {
@@ -154,12 +155,11 @@ impl Dispatcher {
             match leased {
                 Ok(granted) => {
                     in_flight.outage.recovered();
-                    let Some((leases, reservation)) = granted else {
-                        // What is recorded makes room, and may be all that something waits for.
-                        was_due = true;
+                    let Some((leases, among, reservation)) = granted else {
+                        backlog.send_modify(Backlog::without_capacity);
                         break;
                     };
-                    was_due |= leases.is_due();
+                    backlog.send_modify(|backlog| backlog.found(among, leases.due()));
                     let leased = leases.load();
                     if leased.deliveries > 0 {
                         in_flight.load(leases, reservation);
@@ -175,15 +175,14 @@ impl Dispatcher {
                 }
             }
         }
-        was_due
     }
 
-    /// `None` when there is no capacity.
-    async fn lease(
+    /// Leases under a reservation, and the webhooks that were looked at. `None` when there is no capacity.
+    async fn lease<'w>(
         &self,
-        of: Option<&WebhookSet>,
+        of: Option<&'w WebhookSet>,
         capacity: &DispatchCapacity,
-    ) -> Result<Option<(PendingLeases, Reservation)>, StoreError> {
+    ) -> Result<Option<(PendingLeases, Option<&'w WebhookSet>, Reservation)>, StoreError> {
         let now = Timestamp::from(self.clock.now());
         let Some(mut reservation) = capacity.reserve(MAX_LEASE, MAX_LEASE_BYTES, now) else {
             return Ok(None);
@@ -193,7 +192,7 @@ impl Dispatcher {
         let request = reservation.lease_request();
         let leases = self.store.lease_due_pending(of, request).await?;
         reservation.narrow(leases.loads());
-        Ok(Some((leases, reservation)))
+        Ok(Some((leases, of, reservation)))
     }
 
     /// One attempt, or none when there is no permit for it or it is broken off.

@@ -14,8 +14,8 @@ use tokio::{
 };
 
 use super::{
-    breaker, capacity::ReservedPart, limiter::EndpointLimiter, limits::MAX_IN_FLIGHT,
-    recoveries::Recoveries,
+    backlog::Backlog, breaker, capacity::ReservedPart, limiter::EndpointLimiter,
+    limits::MAX_IN_FLIGHT, recoveries::Recoveries,
 };
 use crate::{metrics::Metrics, to_lease::ToLease};
 
@@ -24,10 +24,14 @@ const MAX_BATCH: usize = 512;
 
 /// Batch window: how long results may wait for others to be recorded with. If the process is killed meanwhile, the
 /// messages are delivered once more, so not long.
-const BATCH_WINDOW: Duration = Duration::from_millis(20);
+pub(super) const BATCH_WINDOW: Duration = Duration::from_millis(20);
 
 /// The window ends early when no result came for so long.
 const IDLE_WINDOW: Duration = Duration::from_millis(5);
+
+/// An attempt that took so many times the batch window is slow: a twentieth more before its endpoint gets the next message is lost
+/// in how long its answers take. In a transaction for each, its results would be written in the middle of others' bursts.
+const WINDOWS_OF_SLOW_ATTEMPT: u32 = 20;
 
 /// The end of a leased delivery in this process.
 pub(super) enum Ended {
@@ -42,10 +46,14 @@ pub(super) enum Ended {
 }
 
 impl Ended {
-    /// Whether the next delivery of its lane waits for this to be recorded.
-    fn holds_back(&self) -> bool {
+    /// Whether another delivery waits for this to be recorded: the next of its lane, or one of a backlog, unless the attempt took
+    /// so long that the wait for others makes no difference.
+    fn holds_back(&self, backlog: &Backlog) -> bool {
         match self {
-            Self::Attempted(result) => result.lease.in_order,
+            Self::Attempted(result) => {
+                let is_quick = result.attempt.duration < BATCH_WINDOW * WINDOWS_OF_SLOW_ATTEMPT;
+                result.lease.in_order || (is_quick && backlog.waits_for(&result.lease))
+            }
             Self::Unused(lease) => lease.in_order,
             // Its lane, or the endpoint, waits for the next one.
             Self::AttemptedBatch(_) | Self::UnusedBatch(_) => true,
@@ -58,8 +66,8 @@ pub(super) type EndedDelivery = (Ended, ReservedPart);
 
 /// The task that records.
 pub(super) struct Recorder {
-    /// Whether deliveries are due that are not leased because others are not recorded yet.
-    pub(super) due_waits: watch::Receiver<bool>,
+    /// Of which webhooks more is due than may be leased before results are recorded.
+    pub(super) backlog: watch::Receiver<Backlog>,
     pub(super) limiter: EndpointLimiter,
     pub(super) store: Store,
     pub(super) metrics: Metrics,
@@ -75,7 +83,7 @@ impl Recorder {
     pub(super) async fn run(mut self, mut ended: mpsc::Receiver<EndedDelivery>) {
         let mut batch = Vec::new();
         while ended.recv_many(&mut batch, MAX_BATCH).await > 0 {
-            self.collect_batch(&mut ended, &mut batch).await;
+            collect_batch(&self.backlog, &mut ended, &mut batch).await;
             let (ends, reserved): (Vec<_>, Vec<_>) = batch.drain(..).unzip();
             let (results, unused) = split(ends);
             match self.record(&results, &unused).await {
@@ -90,29 +98,6 @@ impl Recorder {
             self.to_lease.tell(&leases.chain(&unused).collect());
         }
         self.recoveries.finish().await;
-    }
-
-    /// Waits for more results to record in one transaction: the processor is needed for what is still to be sent, and
-    /// many results in one transaction cost less than few.
-    async fn collect_batch(
-        &self,
-        ended: &mut mpsc::Receiver<EndedDelivery>,
-        batch: &mut Vec<EndedDelivery>,
-    ) {
-        let end = Instant::now() + BATCH_WINDOW;
-        let mut seen = 0;
-        loop {
-            let lane_waits = batch.iter().skip(seen).any(|(ended, _)| ended.holds_back());
-            seen = batch.len();
-            if lane_waits || *self.due_waits.borrow() || seen >= MAX_BATCH {
-                return;
-            }
-            let idle = end.min(Instant::now() + IDLE_WINDOW);
-            let more = ended.recv_many(batch, MAX_BATCH - seen);
-            if !matches!(timeout_at(idle, more).await, Ok(1..)) {
-                return;
-            }
-        }
     }
 
     async fn record(
@@ -147,6 +132,33 @@ impl Recorder {
         if after.breaker != before.breaker {
             let (from, to) = (before.breaker.name(), after.breaker.name());
             tracing::info!(%webhook, from, to, trips = after.trips, "breaker");
+        }
+    }
+}
+
+/// Waits for more results to record in one transaction: the processor is needed for what is still to be sent, and
+/// many results in one transaction cost less than few.
+pub(super) async fn collect_batch(
+    backlog: &watch::Receiver<Backlog>,
+    ended: &mut mpsc::Receiver<EndedDelivery>,
+    batch: &mut Vec<EndedDelivery>,
+) {
+    let end = Instant::now() + BATCH_WINDOW;
+    let mut seen = 0;
+    loop {
+        let held_back = {
+            let backlog = backlog.borrow();
+            let mut new = batch.iter().skip(seen);
+            new.any(|(ended, _)| ended.holds_back(&backlog))
+        };
+        seen = batch.len();
+        if held_back || seen >= MAX_BATCH {
+            return;
+        }
+        let idle = end.min(Instant::now() + IDLE_WINDOW);
+        let more = ended.recv_many(batch, MAX_BATCH - seen);
+        if !matches!(timeout_at(idle, more).await, Ok(1..)) {
+            return;
         }
     }
 }

@@ -85,6 +85,14 @@ pub struct Lease {
     pub(crate) ordinal: i64,
 }
 
+impl Lease {
+    /// Whether its webhook is among these.
+    #[must_use]
+    pub fn is_of(&self, webhooks: &WebhookSet) -> bool {
+        webhooks.0.contains(&self.ordinal)
+    }
+}
+
 /// The webhooks of some leases.
 impl<'a> FromIterator<&'a Lease> for WebhookSet {
     fn from_iter<I: IntoIterator<Item = &'a Lease>>(leases: I) -> Self {

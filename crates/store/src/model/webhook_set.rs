@@ -12,6 +12,11 @@ impl WebhookSet {
         self.0.extend(&other.0);
     }
 
+    /// Takes away those of another.
+    pub fn remove(&mut self, other: &Self) {
+        self.0.retain(|webhook| !other.0.contains(webhook));
+    }
+
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

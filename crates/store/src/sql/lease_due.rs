@@ -100,10 +100,13 @@ impl Store {
                 (self.due_webhooks(WAITING_OF, named).await?, Looked::AtSome)
             }
         };
-        let is_due = webhooks.iter().any(|webhook| webhook.due_at <= request.now);
+        let due = webhooks
+            .iter()
+            .filter(|webhook| webhook.due_at <= request.now);
+        let due = WebhookSet(due.map(|webhook| webhook.ordinal).collect());
         let webhooks = in_turn(webhooks, request, looked);
         let granted = retried!(self.lease(&webhooks, request))?;
-        Ok(PendingLeases::of(granted, is_due))
+        Ok(PendingLeases::of(granted, due))
     }
 
     /// Leases due deliveries of one temporary webhook; none when there is no such webhook, or it has ended.
@@ -121,7 +124,9 @@ impl Store {
             .due_webhooks(RELAYED, values![id.as_str(), key, request.now])
             .await?;
         let granted = retried!(self.lease(&webhooks, request))?;
-        PendingLeases::of(granted, true).deliveries().await
+        PendingLeases::of(granted, WebhookSet::default())
+            .deliveries()
+            .await
     }
 
     /// When the next delivery of any active webhook is due; it may have been for a while. `None` when none is

@@ -4,14 +4,16 @@ use super::{
     load_leased::{LeasedKey, load},
     store::Store,
 };
-use crate::{Holder, LeaseRequest, LeasedDelivery, Load, StoreError, backend::PendingWrite};
+use crate::{
+    Holder, LeaseRequest, LeasedDelivery, Load, StoreError, WebhookSet, backend::PendingWrite,
+};
 
 /// Leases that the process can no longer lose to another, and whose deliveries it does not have yet.
 #[derive(Debug, Default)]
 #[must_use = "what is not loaded is not delivered before its lease runs out"]
 pub struct PendingLeases {
     granted: Option<Granted>,
-    is_due: bool,
+    due: WebhookSet,
 }
 
 #[derive(Debug)]
@@ -27,15 +29,15 @@ pub(super) struct Granted {
 }
 
 impl PendingLeases {
-    /// What a transaction granted, and whether anything was due.
-    pub(super) const fn of(granted: Option<Granted>, is_due: bool) -> Self {
-        Self { granted, is_due }
+    /// What a transaction granted of these webhooks, of which something was due.
+    pub(super) const fn of(granted: Option<Granted>, due: WebhookSet) -> Self {
+        Self { granted, due }
     }
 
-    /// Whether anything was due. Where nothing is leased all the same, the webhooks have as much leased as they may.
+    /// Of which webhooks something was due. Those of which nothing is leased all the same have as much leased as they may.
     #[must_use]
-    pub const fn is_due(&self) -> bool {
-        self.is_due
+    pub const fn due(&self) -> &WebhookSet {
+        &self.due
     }
 
     /// How much is leased of each webhook.

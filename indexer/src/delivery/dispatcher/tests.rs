@@ -3,6 +3,7 @@
 mod batched;
 mod machine;
 mod receivers;
+mod recording;
 
 use service_kit::Clock;
 use sluice_store::{
