@@ -29,24 +29,32 @@ async fn logged(child: &mut Child, mut is_wanted: impl FnMut(&str) -> bool) -> V
 
 #[tokio::test]
 async fn a_service_raises_its_limit_of_open_files_and_logs_objects_where_that_is_asked() {
+    for (service, last) in [("api", "API listening"), ("indexer", "the indexer runs")] {
+        raises_its_limit_and_logs_objects(service, last).await;
+    }
+}
+
+/// A service that may have few files open, up to this line of its log.
+async fn raises_its_limit_and_logs_objects(service: &str, last: &str) {
     let installation = Installation::new().await;
     let mut command = Command::new("sh");
     command
         .args(["-c", "ulimit -Sn 300; exec \"$0\" \"$@\""])
-        .args([env!("CARGO_BIN_EXE_sluice"), "api"])
+        .args([env!("CARGO_BIN_EXE_sluice"), service])
         .current_dir(installation.folder.path())
         .env("SLUICE_LOG_FORMAT", "json")
+        .env("SLUICE_INDEXER__LISTEN", "127.0.0.1:0")
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    let mut api = command.spawn().expect("runs");
-    let lines = logged(&mut api, |line| line.contains("API listening")).await;
+    let mut service = command.spawn().expect("runs");
+    let lines = logged(&mut service, |line| line.contains(last)).await;
     for line in &lines {
         let object: serde_json::Value = serde_json::from_str(line).expect("an object a line");
         assert!(object["level"].is_string(), "{line}");
         assert!(object["fields"]["message"].is_string(), "{line}");
     }
-    let process = api.id().expect("it runs");
+    let process = service.id().expect("it runs");
     let limits = std::fs::read_to_string(format!("/proc/{process}/limits")).expect("limits");
     let files = limits
         .lines()

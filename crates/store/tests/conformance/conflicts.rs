@@ -101,6 +101,30 @@ async fn an_operation_that_is_undone_for_the_sake_of_another_is_carried_out_agai
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operation_that_cannot_be_serialized_is_carried_out_again() {
+    let fixture = Fixture::postgres("conflicts::serialization").await;
+    let id = with_webhook(&fixture.store, 1).await;
+    // As an administrator may set it: what a transaction reads is as of its beginning, and it may not write what changed since.
+    let mut administrator = fixture.session().await;
+    let name = sqlx::query_scalar::<_, String>("SELECT current_database()");
+    let name = name.fetch_one(&mut administrator).await.expect("has one");
+    let stricter =
+        format!("ALTER DATABASE \"{name}\" SET default_transaction_isolation = 'repeatable read'");
+    let stricter = sqlx::query(sqlx::AssertSqlSafe(stricter)).execute(&mut administrator);
+    stricter.await.expect("sets");
+    let store = fixture.another().await;
+    let mut rival = Rival::begin(&fixture).await;
+    rival.execute("UPDATE webhooks SET version = version").await;
+    let rotating = rotating(&store, &id);
+    rival.is_in_the_way().await;
+    rival.commit().await;
+    rotating.await.expect("no panic").expect("rotates");
+    let secrets = store.secrets(&Access::All, &id, NOW).await;
+    let secrets = secrets.expect("reads").expect("exists");
+    assert_eq!(secrets.previous, [Secret::from_random([1; 32])], "once");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leases_are_released_in_the_order_of_their_messages() {
     let fixture = Fixture::postgres("conflicts::release").await;
     let store = fixture.store.clone();

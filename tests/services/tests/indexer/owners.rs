@@ -178,7 +178,8 @@ async fn an_owner_is_told_of_the_quotas_that_are_used_up_and_of_no_others(harnes
     const SLOTS: u32 = 4;
     let quotas = Quotas {
         webhooks: Some(2),
-        addresses: Some(100),
+        // The program that the second of them watches.
+        addresses: Some(1),
         stored_mib: Some(100),
         messages_per_second: Some(10_000),
         delivery_slots: Some(SLOTS),
@@ -207,7 +208,7 @@ async fn an_owner_is_told_of_the_quotas_that_are_used_up_and_of_no_others(harnes
         send(&connection, freeze_and_confirm(&name, number)).await;
     }
     indexer.until_checkpoint(20).await;
-    let bodies = harness.bodies(2).await;
+    let bodies = harness.bodies(3).await;
     let used_up: BTreeSet<_> = bodies
         .iter()
         .map(|body| {
@@ -222,12 +223,13 @@ async fn an_owner_is_told_of_the_quotas_that_are_used_up_and_of_no_others(harnes
     let (used, limit) = (u64::from(SLOTS / 2), u64::from(SLOTS));
     let expected = BTreeSet::from([
         ("webhooks".to_owned(), 2, 2),
+        ("addresses".to_owned(), 1, 1),
         ("deliverySlots".to_owned(), used, limit),
     ]);
     assert_eq!(used_up, expected);
     // The writer has looked again by then.
     sleep(Duration::from_secs(6)).await;
-    assert_eq!(harness.receiver.received().len(), 2, "once a day each");
+    assert_eq!(harness.receiver.received().len(), 3, "once a day each");
     indexer.stop().await;
 }
 

@@ -98,6 +98,33 @@ async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_wh
 }
 
 #[tokio::test]
+async fn a_receiver_of_messages_in_order_that_fails_for_long_gets_nothing_but_probes_after_few_attempts()
+ {
+    for (order, breaker) in [
+        (DeliveryOrder::Strict, Breaker::Open),
+        (DeliveryOrder::PerKey, Breaker::Open),
+        (DeliveryOrder::None, Breaker::Closed),
+    ] {
+        let receiver = answering(vec![failing(); 2]).await;
+        let machine = Machine::on_stopped_clock().await;
+        let id = machine.webhook_in_order(1, &receiver, order).await;
+        let minutes = DeliveryOptions {
+            retry_pauses_seconds: Some(vec![120, 120]),
+            ..DeliveryOptions::default()
+        };
+        machine.deliver_with(&id, minutes).await;
+        machine.owe(&id, 0..1).await;
+        for attempts in 1..=2 {
+            let failed = |deliveries: &[Delivery]| deliveries[0].attempts == attempts;
+            machine.until(&id, failed).await;
+            machine.clock.advance(2 * Duration::from_secs(120));
+        }
+        assert_eq!(machine.endpoint(&id).await.breaker, breaker, "{order:?}");
+        machine.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn what_waits_for_hours_is_delivered_as_soon_as_the_receiver_accepts_another_message() {
     const HOURS: u32 = 6 * 60 * 60;
     /// Longer than an endpoint must have accepted nothing to be one that recovers.
