@@ -1,6 +1,7 @@
 //! Resolves names to addresses, every one of which is judged.
 
 mod cached;
+mod places;
 mod system;
 
 use std::{future::Future, io, net::IpAddr, pin::Pin};

@@ -1,7 +1,9 @@
 //! [`CachedResolver`]: keeps resolved addresses for a while, and resolves a name once for all who wait for it.
 //!
 //! A name whose server does not answer must cost its own webhook its attempts, and nobody else's: so there is one lookup
-//! at a time for a name, a limited number for all names, and who waits for one gives up before it does.
+//! at a time for a name, one that is slow makes room for others ([`Places`]), and who waits for one gives up before it does.
+//! Where the name had addresses not long ago, these are given soon, and the lookup goes on for those who ask later. They are
+//! judged by who asks, each time, as new ones are.
 
 use std::{
     collections::HashMap,
@@ -12,36 +14,38 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::{
-    sync::{Semaphore, watch},
-    time::timeout,
-};
+use tokio::{sync::watch, time::timeout};
 
-use super::{Lookup, Resolver};
+use super::{Lookup, Resolver, places::Places};
 
-/// How long answers are good for.
+/// How long answers are good for, and lookups are waited for.
 #[derive(Clone, Copy, Debug)]
 struct Ages {
     /// An answer is given again without asking: a receiver that moves is followed within this.
     fresh: Duration,
     /// A failure is.
     failed: Duration,
-    /// An answer is given when the name cannot be resolved now: a name server that is down for less stops nothing.
+    /// Addresses are given when the name cannot be resolved now: a name server that is down for less stops nothing.
     stale: Duration,
-    /// How long a lookup is waited for.
+    /// How long a lookup is waited for where such addresses are known.
+    soon: Duration,
+    /// How long a lookup is waited for where none are.
     patience: Duration,
+    /// How long a lookup may have a quick place.
+    quick: Duration,
 }
 
 const AGES: Ages = Ages {
     fresh: Duration::from_secs(30),
     failed: Duration::from_secs(5),
     stale: Duration::from_secs(60 * 60),
+    // Most names are resolved within it, so a receiver that moves is followed still; the shortest deadline is four times that.
+    soon: Duration::from_millis(250),
     // A resolver asks the second name server after five seconds.
     patience: Duration::from_secs(6),
+    // Name servers on another continent, asked one after the other from the root on, mostly answer within it.
+    quick: Duration::from_secs(1),
 };
-
-/// Lookups at once, each of which has a few sockets: a part of the open files that a service has room for.
-const LOOKUPS: usize = 128;
 
 /// Names of which answers are kept: a few hundred bytes each.
 const NAMES: usize = 10_000;
@@ -55,7 +59,7 @@ pub(crate) struct CachedResolver(Arc<Cache>);
 struct Cache {
     resolver: Arc<dyn Resolver>,
     ages: Ages,
-    lookups: Semaphore,
+    places: Places,
     names: Mutex<HashMap<String, Known>>,
 }
 
@@ -79,7 +83,7 @@ impl CachedResolver {
         Self(Arc::new(Cache {
             resolver,
             ages,
-            lookups: Semaphore::new(LOOKUPS),
+            places: Places::new(ages.quick),
             names: Mutex::default(),
         }))
     }
@@ -97,7 +101,7 @@ impl Resolver for CachedResolver {
 
 impl Cache {
     async fn answer(self: Arc<Self>, name: String) -> Answer {
-        let mut lookup = {
+        let (old, mut lookup) = {
             let mut names = self.names.lock();
             if names.len() >= NAMES {
                 let stale = self.ages.stale;
@@ -110,26 +114,27 @@ impl Cache {
             if let Some(answer) = known.still_good(self.ages) {
                 return answer;
             }
-            known
-                .lookup
-                .get_or_insert_with(|| Arc::clone(&self).begin(name.clone()))
-                .clone()
+            let old = known.old_addresses(self.ages.stale);
+            let begin = || Arc::clone(&self).begin(name);
+            (old, known.lookup.get_or_insert_with(begin).clone())
         };
-        let answered = timeout(self.ages.patience, lookup.wait_for(Option::is_some)).await;
+        let patience = match old {
+            Some(_) => self.ages.soon,
+            None => self.ages.patience,
+        };
+        let answered = timeout(patience, lookup.wait_for(Option::is_some)).await;
         let answer = match answered {
             Ok(Ok(answer)) => answer.clone(),
             Ok(Err(_)) | Err(_) => None,
         };
-        match answer {
-            Some(Ok(addresses)) => Ok(addresses),
-            failed => self.stale(&name).ok_or_else(|| {
-                let seconds = self.ages.patience.as_secs_f64();
+        match (answer, old) {
+            (Some(Ok(addresses)), _) | (_, Some(addresses)) => Ok(addresses),
+            (Some(Err(fault)), None) => Err(fault),
+            (None, None) => {
+                let seconds = patience.as_secs_f64();
                 let fault = format!("the name was not resolved within {seconds} s");
-                match failed {
-                    Some(Err(fault)) => fault,
-                    Some(Ok(_)) | None => (io::ErrorKind::TimedOut, fault),
-                }
-            }),
+                Err((io::ErrorKind::TimedOut, fault))
+            }
         }
     }
 
@@ -137,9 +142,7 @@ impl Cache {
     fn begin(self: Arc<Self>, name: String) -> watch::Receiver<Option<Answer>> {
         let (answered, lookup) = watch::channel(None);
         tokio::spawn(async move {
-            let permit = self.lookups.acquire().await;
-            let answer = self.resolver.lookup(&name).await;
-            drop(permit);
+            let answer = self.places.lookup(&*self.resolver, &name).await;
             let answer = answer.map_err(|error| (error.kind(), error.to_string()));
             if let Some(known) = self.names.lock().get_mut(&name) {
                 known.keep(answer.clone());
@@ -147,13 +150,6 @@ impl Cache {
             answered.send_replace(Some(answer));
         });
         lookup
-    }
-
-    /// Addresses that the name had not long ago.
-    fn stale(&self, name: &str) -> Option<Vec<IpAddr>> {
-        let names = self.names.lock();
-        let (addresses, at) = names.get(name)?.addresses.as_ref()?;
-        (at.elapsed() < self.ages.stale).then(|| addresses.clone())
     }
 }
 
@@ -164,12 +160,18 @@ impl Known {
         match answer {
             Ok(_) if age < ages.fresh => Some(answer.clone()),
             // Old addresses are better than a failure.
-            Err(_) if age < ages.failed => match &self.addresses {
-                Some((addresses, at)) if at.elapsed() < ages.stale => Some(Ok(addresses.clone())),
-                _ => Some(answer.clone()),
+            Err(_) if age < ages.failed => match self.old_addresses(ages.stale) {
+                Some(addresses) => Some(Ok(addresses)),
+                None => Some(answer.clone()),
             },
             _ => None,
         }
+    }
+
+    /// Addresses that the name had not long ago.
+    fn old_addresses(&self, stale: Duration) -> Option<Vec<IpAddr>> {
+        let (addresses, at) = self.addresses.as_ref()?;
+        (at.elapsed() < stale).then(|| addresses.clone())
     }
 
     fn keep(&mut self, answer: Answer) {
