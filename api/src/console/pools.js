@@ -46,20 +46,25 @@ const COLUMNS = [
 ];
 let rows = [];
 
+// Searches that were begun. What the last one finds is shown, whichever is answered last.
+let searches = 0;
+
 async function search(more = false) {
+  searches += 1;
+  const own = searches;
   const address = byId('address').value.trim();
   const query = new URLSearchParams({ limit: '20' });
   if (address !== '') query.set('mint', address);
   if (more) query.set('cursor', cursor);
-  else rows = [];
   let page = await call(`/v1/pools?${query}`);
   if (!more && page.pools.length === 0 && address !== '') {
     // Not a mint that is traded: then it may be a pool.
     const { pool } = await call(`/v1/pools/${encodeURIComponent(address)}`);
     page = { pools: [pool], cursor: null };
   }
+  if (own !== searches) return;
   cursor = page.cursor;
-  rows.push(...page.pools);
+  rows = more ? [...rows, ...page.pools] : page.pools;
   fillTable(byId('found'), COLUMNS, rows, 'no pool');
   byId('more').hidden = cursor === null;
 }

@@ -96,6 +96,29 @@ test('the impact that is plotted grows with the amount, in either direction', as
   await close();
 });
 
+test('of two searches what the last one finds is shown, though the first is answered after it', async () => {
+  const { page, faults, close } = await open('/console/pools');
+  const { pool } = await poolOf(page, ALFA);
+  let release;
+  const held = new Promise((resolve) => { release = resolve; });
+  await page.route(/\/v1\/pools\?limit=20$/, async (route) => {
+    const response = await route.fetch();
+    await held;
+    await route.fulfill({ response });
+  });
+  await page.locator('#address').fill('');
+  await page.keyboard.press('Enter');
+  await openPool(page, pool);
+  const late = page.waitForResponse(/\/v1\/pools\?limit=20$/);
+  release();
+  await (await late).finished();
+  await page.evaluate(() => new Promise((resolve) => { setTimeout(resolve, 200); }));
+  const found = await page.locator('#found tbody button').allTextContents();
+  assert.deepEqual(found, [pool]);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test('the price of a pool is plotted as it moves', async () => {
   const { page, faults, close } = await open('/console/pools');
   const { pool } = await poolOf(page, SOL, USDL);
