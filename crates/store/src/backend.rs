@@ -19,6 +19,7 @@ mod postgres;
 pub mod private_cluster;
 #[cfg(feature = "private-cluster")]
 mod recording;
+mod room;
 mod row;
 mod schema;
 mod sqlite;

@@ -1,10 +1,6 @@
 //! Connection to one of the databases: runs statements, and makes what they wrote permanent.
 
-use std::{
-    io::{self, ErrorKind},
-    mem,
-    sync::Arc,
-};
+use std::{io, mem, sync::Arc};
 
 use sqlx::{
     AssertSqlSafe, PgConnection, Postgres, Sqlite, SqliteConnection, Transaction,
@@ -15,6 +11,7 @@ use tokio::task::JoinHandle;
 use super::{
     answer::answered,
     file::DatabaseFile,
+    room::lacks_room,
     row::Row,
     statement::{MOST_AT_ONCE, Sql, Value, postgres_query, sqlite_queries, sqlite_query},
     turn::WriteTransaction,
@@ -68,6 +65,14 @@ impl Connection {
         }
     }
 
+    /// The file that it writes.
+    fn written(&self) -> Option<Arc<DatabaseFile>> {
+        match self {
+            Self::SqliteWrite { file, .. } => Some(Arc::clone(file)),
+            _ => None,
+        }
+    }
+
     /// Runs a statement and counts the rows that it changed.
     pub(crate) async fn execute(
         &mut self,
@@ -77,8 +82,8 @@ impl Connection {
         let sql = sql.into();
         Ok(match self.raw()? {
             Raw::Sqlite(connection) => {
-                let done = sqlite_query(sql, values).execute(connection).await?;
-                done.rows_affected()
+                let done = sqlite_query(sql, values).execute(connection).await;
+                known(self.written(), done).await?.rows_affected()
             }
             Raw::Postgres(connection) => {
                 let done = postgres_query(sql, values).execute(connection);
@@ -96,12 +101,14 @@ impl Connection {
     ) -> Result<u64, StoreError> {
         let sql = sql.into();
         let mut changed = 0_u64;
+        let written = self.written();
         match self.raw()? {
             Raw::Sqlite(connection) => {
                 while !each.is_empty() {
                     let rest = each.split_off(each.len().min(MOST_AT_ONCE));
                     let queries = sqlite_queries(sql, mem::replace(&mut each, rest));
-                    let done = queries.execute(&mut *connection).await?;
+                    let done = queries.execute(&mut *connection).await;
+                    let done = known(written.clone(), done).await?;
                     changed = changed.saturating_add(done.rows_affected());
                 }
             }
@@ -120,8 +127,8 @@ impl Connection {
         let text = AssertSqlSafe(text);
         Ok(match self.raw()? {
             Raw::Sqlite(connection) => {
-                let done = sqlx::query(text).execute(connection).await?;
-                done.rows_affected()
+                let done = sqlx::query(text).execute(connection).await;
+                known(self.written(), done).await?.rows_affected()
             }
             Raw::Postgres(connection) => {
                 let done = sqlx::query(text).execute(connection);
@@ -139,7 +146,8 @@ impl Connection {
         let sql = sql.into();
         Ok(match self.raw()? {
             Raw::Sqlite(connection) => {
-                let found = sqlite_query(sql, values).fetch_all(connection).await?;
+                let found = sqlite_query(sql, values).fetch_all(connection).await;
+                let found = known(self.written(), found).await?;
                 found.into_iter().map(Row::Sqlite).collect()
             }
             Raw::Postgres(connection) => {
@@ -191,10 +199,7 @@ impl Connection {
     /// As [`Connection::commit`]. What is returned waits until everything that it could read is on the disk: in SQLite a write
     /// is seen before, in PostgreSQL it is not.
     pub(crate) async fn commit_with_reads_pending(self) -> Result<PendingWrite, StoreError> {
-        let file = match &self {
-            Self::SqliteWrite { file, .. } => Some(Arc::clone(file)),
-            _ => None,
-        };
+        let file = self.written();
         self.commit().await?;
         Ok(PendingWrite(file.map(|file| file.sync())))
     }
@@ -208,7 +213,7 @@ impl Connection {
                 durability,
             } => {
                 file.check()?;
-                transaction.commit().await?;
+                file.known(transaction.commit().await).await?;
                 let waits = durability == Durability::Durable;
                 return Ok(PendingWrite(waits.then(|| file.sync())));
             }
@@ -234,9 +239,12 @@ impl PendingWrite {
     pub(crate) async fn durable(self) -> Result<(), StoreError> {
         if let Some(syncing) = self.0 {
             let synced = syncing.await.map_err(io::Error::from).flatten();
-            synced.map_err(|error| match error.kind() {
-                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::Full(error.into()),
-                _ => StoreError::Database(error.into()),
+            synced.map_err(|error| {
+                if lacks_room(&error) {
+                    StoreError::Full(error.into())
+                } else {
+                    StoreError::Database(error.into())
+                }
             })?;
         }
         Ok(())
@@ -258,6 +266,17 @@ pub(super) fn open_error(place: String, error: sqlx::Error) -> StoreError {
 
 /// What the databases answer when a disk has no room: PostgreSQL's state, and SQLite's code.
 const FULL: [&str; 2] = ["53100", "13"];
+
+/// The answer of SQLite to what was to write to this file, if it was.
+async fn known<T>(
+    written: Option<Arc<DatabaseFile>>,
+    done: Result<T, sqlx::Error>,
+) -> Result<T, StoreError> {
+    match written {
+        Some(file) => file.known(done).await,
+        None => Ok(done?),
+    }
+}
 
 /// What PostgreSQL answers when it undoes a transaction for the sake of another: a serialization failure, a deadlock.
 const CONFLICTS: [&str; 2] = ["40001", "40P01"];

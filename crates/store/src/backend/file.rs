@@ -1,56 +1,83 @@
-//! [`DatabaseFile`]: checks that SQLite's file is still where it was opened, and syncs its log.
+//! [`DatabaseFile`]: checks that SQLite's file is still where it was opened, syncs its log, and tells whether its disk has room.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions},
-    io,
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, ErrorKind, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
+use nix::errno::Errno;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::{network_disk::DiskKind, syncs::Syncs};
+use super::{
+    network_disk::DiskKind,
+    room::{may_lack_room, meaning},
+    syncs::Syncs,
+};
 use crate::StoreError;
+
+/// Links that are followed to a file, as many as Linux follows.
+const MOST_LINKS: u32 = 40;
+
+/// What is written to see whether there is room: more than SQLite writes at once.
+static PROBE: [u8; 65_536] = [0; 65_536];
 
 /// The file that was opened, as the file system identifies it.
 #[derive(Debug)]
 pub(crate) struct DatabaseFile {
     path: PathBuf,
+    /// As it was asked for, perhaps by a link.
+    named: PathBuf,
     device: u64,
     inode: u64,
     syncs: Arc<Syncs>,
 }
 
 impl DatabaseFile {
-    /// Remembers which file `path` names now.
-    pub(super) fn identify(path: &Path) -> io::Result<Self> {
-        let metadata = std::fs::metadata(path)?;
+    /// Remembers which file is at `path` now, as [`place`] found it for what it was `named`.
+    pub(super) fn identify(path: &Path, named: &Path) -> io::Result<Self> {
+        let metadata = fs::metadata(path)?;
         Ok(Self {
             path: path.to_owned(),
+            named: named.to_owned(),
             device: metadata.dev(),
             inode: metadata.ino(),
             syncs: Arc::default(),
         })
     }
 
-    /// Where it was opened.
+    /// Where it was opened: its own path, and no link.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether `path` still names that file. One `stat` of a file in use, answered from memory, so it
-    /// is cheap enough to precede every access and needs no thread of its own.
+    /// Whether it is still there, and named as it was: a link may name another file by now, and what is beside the file does not
+    /// go with a link. Two `stat`s of a file in use, answered from memory, so it is cheap enough to precede every access and needs
+    /// no thread of its own.
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        let same = std::fs::metadata(&self.path)
-            .is_ok_and(|now| now.dev() == self.device && now.ino() == self.inode);
-        if same {
-            Ok(())
-        } else {
-            Err(StoreError::FileGone {
-                path: self.path.clone(),
-            })
-        }
+        let is_same = |path: &&PathBuf| {
+            fs::metadata(path).is_ok_and(|now| now.dev() == self.device && now.ino() == self.inode)
+        };
+        let other = [&self.named, &self.path]
+            .into_iter()
+            .find(|path| !is_same(path));
+        other.map_or(Ok(()), |path| {
+            Err(StoreError::FileGone { path: path.clone() })
+        })
+    }
+
+    /// The answer to what was to write to it. SQLite says of a disk that is full that it is, and of a quota that is used up only
+    /// that the system failed; so it is tried then whether there is room.
+    pub(super) async fn known<T>(&self, done: Result<T, sqlx::Error>) -> Result<T, StoreError> {
+        let error = match done {
+            Err(error) if may_lack_room(&error) => error,
+            done => return Ok(done?),
+        };
+        let path = self.path.clone();
+        let tried = spawn_blocking(move || try_room(&path)).await;
+        Err(meaning(error, tried.map_err(io::Error::from).flatten()))
     }
 
     /// Begins to wait for the disk to have everything that was written until now. SQLite would do so while it lets no other write.
@@ -78,20 +105,50 @@ impl DatabaseFile {
     }
 }
 
-/// Creates an empty database file, its folder too, when absent, unless that is on a network by what `kind_of` says of it. An existing
-/// file is not even opened: closing a second descriptor of a database file drops the locks that this process holds on it.
+/// Where the file is, or is to be, that a path names: SQLite follows links, and has its log beside what they lead to. Its folder is
+/// created when absent.
+pub(super) fn place(named: &Path) -> io::Result<PathBuf> {
+    let mut path = named.to_owned();
+    let mut followed = 0_u32;
+    while let Some(target) = target(&path)? {
+        followed = followed.saturating_add(1);
+        if followed > MOST_LINKS {
+            return Err(Errno::ELOOP.into());
+        }
+        path = folder(&path).join(target);
+    }
+    let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
+    let folder = folder(&path);
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    Ok(folder.canonicalize()?.join(name))
+}
+
+/// What a link names, as it says so; `None` of what is no link, or not there.
+fn target(path: &Path) -> io::Result<Option<PathBuf>> {
+    match fs::read_link(path) {
+        Ok(target) => Ok(Some(target)),
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::NotFound) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    folder.unwrap_or(Path::new("."))
+}
+
+/// Creates an empty database file at its [`place`], when absent, unless its folder is on a network by what `kind_of` says of it. An
+/// existing file is not even opened: closing a second descriptor of a database file drops the locks that this process holds on it.
 pub(super) fn create(
     path: &Path,
     kind_of: impl Fn(&Path) -> io::Result<DiskKind>,
 ) -> io::Result<()> {
-    let named = path.parent().filter(|folder| *folder != Path::new(""));
-    if let Some(folder) = named {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)?;
-    }
-    kind_of(named.unwrap_or(Path::new(".")))?
+    kind_of(folder(path))?
         .refuse_network()
         .map_err(io::Error::other)?;
     match OpenOptions::new()
@@ -100,7 +157,7 @@ pub(super) fn create(
         .mode(0o600)
         .open(path)
     {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),
     }
 }
@@ -122,8 +179,69 @@ pub(super) fn open_beside(database: &Path, ending: &str) -> io::Result<File> {
         .open(beside(database, ending))
 }
 
+/// Writes a little beside the database and removes it. Two processes may do so at once.
+fn try_room(database: &Path) -> io::Result<()> {
+    let mut probe = open_beside(database, "-room")?;
+    // What a process left that ended meanwhile has its room already.
+    let tried = probe.set_len(0).and_then(|()| probe.write_all(&PROBE));
+    // Where it stays, the next is written over it.
+    let _ = fs::remove_file(beside(database, "-room"));
+    tried
+}
+
 fn beside(database: &Path, ending: &str) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
     path.push(ending);
     path.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use sluice_testkit::small_disk::SmallDisk;
+
+    use super::*;
+    use crate::backend::room::Refused;
+
+    fn file(folder: &Path) -> DatabaseFile {
+        let path = folder.join("sluice.db");
+        File::create(&path).expect("creates");
+        DatabaseFile::identify(&path, &path).expect("is there")
+    }
+
+    async fn failed(file: &DatabaseFile) -> StoreError {
+        let failed = file.known::<()>(Err(Refused::WRITE.into())).await;
+        failed.expect_err("a failure stays one")
+    }
+
+    #[tokio::test]
+    async fn a_write_that_fails_on_a_disk_with_room_is_not_for_want_of_it_and_leaves_nothing() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let file = file(folder.path());
+        let failed = failed(&file).await;
+        assert!(matches!(failed, StoreError::Database(_)), "{failed:?}");
+        let left = folder.path().read_dir().expect("reads").count();
+        assert_eq!(left, 1, "the database alone");
+    }
+
+    #[tokio::test]
+    async fn a_write_that_fails_on_a_disk_without_room_is_for_want_of_it() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let Some(disk) = SmallDisk::mount(folder.path(), "1m").expect("mount runs") else {
+            eprintln!("not tried: only root may make a disk of its own");
+            return;
+        };
+        let file = file(folder.path());
+        let ballast = disk.fill().expect("fills");
+        let without_room = failed(&file).await;
+        assert!(
+            matches!(without_room, StoreError::Full(_)),
+            "{without_room:?}"
+        );
+        fs::remove_file(ballast).expect("makes room");
+        let with_room = failed(&file).await;
+        assert!(
+            matches!(with_room, StoreError::Database(_)),
+            "{with_room:?}"
+        );
+    }
 }

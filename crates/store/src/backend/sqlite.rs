@@ -108,9 +108,14 @@ impl SqliteDatabase {
 
     /// Opens it unless `kind_of` says that its folder is on a network.
     async fn open_on(
-        path: &Path,
+        named: &Path,
         kind_of: impl Fn(&Path) -> io::Result<DiskKind> + Send,
     ) -> Result<Self, StoreError> {
+        let path = file::place(named).map_err(|error| StoreError::Open {
+            place: named.display().to_string(),
+            source: error.into(),
+        })?;
+        let path = path.as_path();
         let open_error = |source| StoreError::Open {
             place: path.display().to_string(),
             source,
@@ -138,7 +143,7 @@ impl SqliteDatabase {
         prepared.map_err(|error| connection::open_error(path.display().to_string(), error))?;
         let writer = writer.acquire().await;
         let writer = writer.map_err(|error| open_error(error.into()))?.detach();
-        let file = DatabaseFile::identify(path).map_err(|error| open_error(error.into()))?;
+        let file = DatabaseFile::identify(path, named).map_err(|error| open_error(error.into()))?;
         let file = Arc::new(file);
         let beside = options.clone().synchronous(SqliteSynchronous::Normal);
         let beside = pool(1).connect_lazy_with(beside);
@@ -225,8 +230,9 @@ impl SqliteDatabase {
 
     pub(crate) async fn write(&self, durability: Durability) -> Result<Connection, StoreError> {
         let turn = self.turn().await?;
+        let begun = self.begin(turn).await;
         Ok(Connection::SqliteWrite {
-            transaction: self.begin(turn).await?,
+            transaction: self.0.file.known(begun).await?,
             file: Arc::clone(&self.0.file),
             durability,
         })
@@ -257,7 +263,8 @@ impl SqliteDatabase {
         loop {
             let folded = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
                 .fetch_one(turn.connection().await?)
-                .await?;
+                .await;
+            let folded = self.0.file.known(folded).await?;
             if folded.try_get::<i64, _>("busy")? == 0 {
                 break;
             }
@@ -424,8 +431,9 @@ mod tests {
     async fn a_store_is_not_opened_in_a_folder_of_a_network() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let path = folder.path().join("sluice.db");
+        let its_own = folder.path().canonicalize().expect("is there");
         let asked = |folder: &Path| {
-            assert_eq!(Some(folder), path.parent());
+            assert_eq!(folder, its_own);
             Ok(DiskKind::served("fuse.sshfs"))
         };
         let refused = SqliteDatabase::open_on(&path, asked).await;
@@ -439,5 +447,37 @@ mod tests {
         assert!(!path.exists(), "nothing is left there");
         let taken = SqliteDatabase::open_on(&path, |_| Ok(DiskKind::served("fuseblk"))).await;
         taken.expect("a disk of this machine");
+    }
+
+    #[tokio::test]
+    async fn a_link_is_judged_by_the_folder_of_the_file_that_it_leads_to_there_or_not() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let root = folder.path().canonicalize().expect("is there");
+        let remote = root.join("remote");
+        std::fs::create_dir(&remote).expect("creates");
+        let (link, file) = (root.join("sluice.db"), remote.join("sluice.db"));
+        let further = root.join("further.db");
+        std::os::unix::fs::symlink("remote/sluice.db", &link).expect("links");
+        std::os::unix::fs::symlink(&link, &further).expect("links");
+        let kind_of = |folder: &Path| {
+            let is_remote = folder == remote;
+            Ok(DiskKind::served(if is_remote {
+                "fuse.sshfs"
+            } else {
+                "fuseblk"
+            }))
+        };
+        for link in [&link, &further] {
+            let refused = SqliteDatabase::open_on(link, kind_of).await;
+            let words = refused.expect_err("it is of a network").to_string();
+            assert!(words.contains("fuse.sshfs"), "{words}");
+            assert!(words.contains("remote/sluice.db"), "{words}");
+            assert!(!file.exists(), "nothing is left there");
+        }
+        std::fs::write(&file, "").expect("creates");
+        let refused = SqliteDatabase::open_on(&link, kind_of).await;
+        refused.expect_err("it is of a network");
+        let untouched = file.metadata().expect("is there").len();
+        assert_eq!(untouched, 0, "it is not migrated");
     }
 }

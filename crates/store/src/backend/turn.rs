@@ -143,7 +143,7 @@ mod tests {
             let created = sqlx::query(table).execute(&mut connection).await;
             created.expect("creates");
         }
-        let file = Arc::new(DatabaseFile::identify(&path).expect("exists"));
+        let file = Arc::new(DatabaseFile::identify(&path, &path).expect("exists"));
         let pool = SqlitePool::connect_lazy_with(options.clone());
         let folding = Arc::new(Folding::of(file, pool));
         Arc::new(Mutex::new(Turn::of(connection, options, folding)))
