@@ -2,14 +2,14 @@
 //!
 //! What is told has the ids that it would have had when the slots were streamed, so what was told before stays told once. A
 //! node's ledger does not have what accounts became, so changes of accounts are not among it. All that wait have turns of a few
-//! slots each.
+//! slots each; the turns go round their owners, however many each of them asks for.
 
 use std::{sync::Arc, time::Instant};
 
 use service_kit::{CancellationToken, OutageLog};
 use sluice_store::{
     ActiveWebhooks, Backfill, BackfillKind, BackfillState, BackfillTurn, Commitment, NewMessage,
-    StoreError, Timestamp,
+    StoreError, Timestamp, WebhookId,
 };
 use solana_pubkey::Pubkey;
 use tokio::{
@@ -78,10 +78,11 @@ impl RequestedBackfills {
     /// Serves them until `shutdown`.
     pub(crate) async fn run(self, shutdown: CancellationToken) {
         let mut outage = OutageLog::new("serving requested backfills");
+        let mut last = None;
         loop {
             let served = tokio::select! {
                 () = shutdown.cancelled() => return,
-                served = self.serve_next() => served,
+                served = self.serve_next(&mut last) => served,
             };
             match &served {
                 Ok(_) => outage.recovered(),
@@ -96,16 +97,18 @@ impl RequestedBackfills {
         }
     }
 
-    /// Gives a turn to the backfill that waits longest; false when there is none.
-    async fn serve_next(&self) -> Result<bool, StoreError> {
+    /// Gives a turn to a backfill of the tenant that comes after the one with the `last` turn; false when there is none.
+    async fn serve_next(&self, last: &mut Option<WebhookId>) -> Result<bool, StoreError> {
         // What all webhooks miss is read first, and the node has one rate for both.
         if !self.status.is_connected() {
             return Ok(false);
         }
         let store = &self.outbox.store;
-        let Some(backfill) = store.next_backfill().await? else {
+        let Some(backfill) = store.next_backfill(last.as_ref()).await? else {
             return Ok(false);
         };
+        // Also where nothing comes of it now: one that cannot go on must not hold up other tenants.
+        *last = Some(backfill.webhook.clone());
         let Some(webhook) = store.as_active(&backfill.webhook).await? else {
             return Ok(false);
         };

@@ -19,6 +19,17 @@ macro_rules! select {
     };
 }
 
+/// The first backfill of the tenant that comes after the owner of webhook `$1`: the tenants go round in the order of their keys,
+/// the keyless caller first. It is chosen by itself, so that no other one's samples are read.
+const NEXT: &str = select!(
+    "(b.webhook, b.dry_run) = (
+         SELECT p.webhook, p.dry_run FROM backfills p JOIN webhooks o ON o.ordinal = p.webhook
+         WHERE p.state = 'pending' AND o.deleted = 0
+         ORDER BY CASE WHEN coalesce(o.api_key, 0) > coalesce(
+                 (SELECT coalesce(l.api_key, 0) FROM webhooks l WHERE l.id = CAST($1 AS TEXT)), -1)
+             THEN 0 ELSE 1 END, coalesce(o.api_key, 0), p.turn_at, p.webhook LIMIT 1)"
+);
+
 impl Store {
     /// Asks for slots to be read again for a webhook, in place of the request before. `None` when there is no such webhook.
     ///
@@ -114,18 +125,18 @@ impl Store {
         row.as_ref().map(rows::active_webhook).transpose()
     }
 
-    /// The backfill whose turn it is: of those that are not done the one that has waited longest.
+    /// The backfill whose turn it is, where one for the webhook `last` had the last turn. The tenants with backfills that are not
+    /// done have turns one after the other, however many each asks for; of a tenant's the one that has waited longest has it.
     ///
     /// # Errors
     /// A failure of the database.
-    pub async fn next_backfill(&self) -> Result<Option<Backfill>, StoreError> {
+    pub async fn next_backfill(
+        &self,
+        last: Option<&WebhookId>,
+    ) -> Result<Option<Backfill>, StoreError> {
         let mut read = self.read().await?;
-        let row = read
-            .row(
-                select!("b.state = 'pending' ORDER BY b.turn_at, b.webhook LIMIT 1"),
-                values![],
-            )
-            .await?;
+        let last = last.map(|last| last.as_str().to_owned());
+        let row = read.row(NEXT, values![last]).await?;
         row.as_ref().map(backfill).transpose()
     }
 

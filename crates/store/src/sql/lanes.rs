@@ -84,6 +84,27 @@ pub(super) async fn wake(
     Ok(())
 }
 
+/// Makes the first pending message of a lane due at the end of its lease, if it is leased with this token: it goes in one batch
+/// with the one that was the first before, and is under way until then.
+pub(super) async fn wake_after_lease(
+    write: &mut Connection,
+    lane: &Lane,
+    token: i64,
+    until: Timestamp,
+) -> Result<(), StoreError> {
+    write
+        .execute(
+            "UPDATE deliveries SET due_at = $4
+             WHERE webhook = $1 AND due_at IS NULL AND lease_token = $3
+                 AND sequence = (
+                     SELECT min(d.sequence) FROM deliveries d
+                     WHERE d.webhook = $1 AND d.lane = $2 AND d.state = 'pending')",
+            values![lane.webhook, lane.lane.as_str(), token, until],
+        )
+        .await?;
+    Ok(())
+}
+
 /// Sorts the pending deliveries of a webhook into the lanes of another order. Leased ones stay leased.
 pub(super) async fn rebuild(
     write: &mut Connection,

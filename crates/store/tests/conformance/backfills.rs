@@ -1,9 +1,10 @@
 //! Requested backfills: one of each kind for a webhook, by turns.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 use sluice_store::{
-    Access, Backfill, BackfillKind, BackfillRequest, BackfillState, BackfillTurn, StoreError,
+    Access, Backfill, BackfillKind, BackfillRequest, BackfillState, BackfillTurn, Store,
+    StoreError, WebhookId,
 };
 
 use crate::{fixture::*, on_both};
@@ -11,6 +12,8 @@ use crate::{fixture::*, on_both};
 on_both!(
     a_backfill_is_one_of_its_kind_until_it_is_done,
     whoever_waits_longest_has_the_next_turn,
+    a_tenant_with_many_backfills_has_one_turn_for_each_of_anothers,
+    the_keyless_caller_has_turns_as_any_tenant_has,
     a_backfill_is_its_owners_alone_and_ends_with_its_webhook,
 );
 
@@ -99,10 +102,94 @@ async fn whoever_waits_longest_has_the_next_turn(fixture: &Fixture) {
         asked.expect("asks").expect("exists");
     }
     for (millis, owner) in (2..).zip([0, 1, 0, 1, 0]) {
-        let next = store.next_backfill().await.expect("reads").expect("waits");
+        let next = store
+            .next_backfill(None)
+            .await
+            .expect("reads")
+            .expect("waits");
         assert_eq!(next.webhook, ids[owner], "turn {millis}");
         let turn = turn(6, BackfillState::Pending, millis);
         store.record_backfill(&next, &turn).await.expect("records");
+    }
+}
+
+/// Asks for a backfill of each of these webhooks, which are created for their owner.
+async fn asked_of(store: &Store, owner: &Access, numbers: RangeInclusive<u8>) -> Vec<WebhookId> {
+    let mut ids = Vec::new();
+    for number in numbers {
+        let mut new = webhook(number);
+        new.owner = owner.clone();
+        let id = store.create_webhook(&new, 100).await.expect("created").id;
+        let request = request(BackfillKind::Tell, u64::from(number));
+        let asked = store.request_backfill(owner, &id, &request).await;
+        asked.expect("asks").expect("exists");
+        ids.push(id);
+    }
+    ids
+}
+
+/// Gives a turn to the backfill that comes after this webhook's; returns its webhook.
+async fn take_turn(
+    store: &Store,
+    last: Option<&WebhookId>,
+    millis: u64,
+    state: BackfillState,
+) -> WebhookId {
+    let next = store.next_backfill(last).await;
+    let next = next.expect("reads").expect("waits");
+    let turn = turn(next.next_slot + 1, state, millis);
+    store.record_backfill(&next, &turn).await.expect("records");
+    next.webhook
+}
+
+async fn a_tenant_with_many_backfills_has_one_turn_for_each_of_anothers(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (many, _) = with_key(store, 1, "many").await;
+    let (one, _) = with_key(store, 2, "one").await;
+    let theirs = asked_of(store, &Access::Key(many), 1..=10).await;
+    let first = take_turn(store, None, 50, BackfillState::Pending).await;
+    let its = asked_of(store, &Access::Key(one), 11..=11).await;
+    // What had a turn waits for another one, or is over.
+    let states = [
+        BackfillState::Pending,
+        BackfillState::Done,
+        BackfillState::Pending,
+        BackfillState::Failed,
+        BackfillState::Done,
+        BackfillState::Pending,
+        BackfillState::Pending,
+    ];
+    let mut turns = vec![first];
+    for (millis, state) in (100..).zip(states) {
+        let turn = take_turn(store, turns.last(), millis, state).await;
+        turns.push(turn);
+    }
+    let [first, second, third, fourth, fifth] = &theirs[..5] else {
+        panic!("there are ten");
+    };
+    let its = &its[0];
+    let expected = [first, its, second, its, third, its, fourth, fifth];
+    assert_eq!(turns.iter().collect::<Vec<_>>(), expected);
+}
+
+async fn the_keyless_caller_has_turns_as_any_tenant_has(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (one, _) = with_key(store, 1, "one").await;
+    let (other, _) = with_key(store, 2, "other").await;
+    let (one, other) = (Access::Key(one), Access::Key(other));
+    let of_one = asked_of(store, &one, 1..=3).await;
+    let of_none = asked_of(store, &Access::All, 4..=5).await;
+    let of_other = asked_of(store, &other, 6..=6).await;
+    let mut turns = Vec::new();
+    for millis in 100..109 {
+        let turn = take_turn(store, turns.last(), millis, BackfillState::Pending).await;
+        turns.push(turn);
+    }
+    let in_round = |round: usize, webhook| turns[3 * round..3 * round + 3].contains(webhook);
+    for round in 0..3 {
+        assert!(in_round(round, &of_one[round]), "{round}: {turns:?}");
+        assert!(in_round(round, &of_none[round % 2]), "{round}: {turns:?}");
+        assert!(in_round(round, &of_other[0]), "{round}: {turns:?}");
     }
 }
 
@@ -129,5 +216,5 @@ async fn a_backfill_is_its_owners_alone_and_ends_with_its_webhook(fixture: &Fixt
     assert!(seen(&one).await && !seen(&other).await);
     store.delete_webhook(&one, &id).await.expect("deletes");
     assert!(!seen(&one).await);
-    assert_eq!(store.next_backfill().await.expect("reads"), None);
+    assert_eq!(store.next_backfill(None).await.expect("reads"), None);
 }

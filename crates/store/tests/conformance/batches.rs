@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use sluice_store::{
-    AttemptResult, Batch, BodyTemplate, Commit, Commitment, DeliveryOrder, DeliveryState,
-    LeaseLimits, LeasedDelivery, NewMessage, Outcome, Store, WebhookId,
+    Access, AttemptResult, Batch, BodyTemplate, Commit, Commitment, DeliveryOrder, DeliveryState,
+    LeaseLimits, LeasedDelivery, NewMessage, Outcome, Skipped, Store, Timestamp, WebhookId,
 };
 
 use crate::{fixture::*, on_both};
@@ -19,6 +19,10 @@ on_both!(
     the_bodies_of_a_batch_are_no_longer_than_its_owner_allows_but_for_one_alone,
     a_lane_is_leased_in_order_and_none_overtakes_a_refused_batch,
     an_unused_or_lost_batch_of_a_lane_is_leased_again_whole,
+    what_goes_with_a_skipped_head_is_delivered_by_its_batch_and_by_no_other,
+    what_goes_with_a_skipped_head_is_retried_when_its_batch_is_refused,
+    what_goes_with_skipped_heads_is_leased_again_when_their_lease_is_over,
+    what_a_lost_lease_left_behind_a_skipped_head_is_due_at_once,
 );
 
 const BATCH: Batch = Batch {
@@ -290,4 +294,92 @@ async fn an_unused_or_lost_batch_of_a_lane_is_leased_again_whole(fixture: &Fixtu
     );
     finish(store, &again, 200, &Outcome::Delivered).await;
     assert_eq!(sequences(&lease(store, over).await), [5, 6]);
+}
+
+/// Gives up a pending message.
+async fn skip(store: &Store, id: &WebhookId, number: u8, now: Timestamp) {
+    let message = message(id, number).id;
+    let skipped = store.skip(&Access::All, id, &message, now).await;
+    assert_eq!(skipped.expect("answers"), Some(Skipped::Skipped));
+}
+
+async fn what_goes_with_a_skipped_head_is_delivered_by_its_batch_and_by_no_other(
+    fixture: &Fixture,
+) {
+    let store = &fixture.store;
+    let id = batched(store, DeliveryOrder::Strict).await;
+    store_messages(store, &numbered(&id, 1..=6)).await;
+    let batch = lease(store, NOW).await;
+    assert_eq!(sequences(&batch), [1, 2, 3, 4]);
+    skip(store, &id, 1, NOW).await;
+    let late = NOW.after(LEASE - Duration::from_millis(1));
+    assert!(lease(store, late).await.is_empty(), "it is under way");
+    let next = store.next_due().await.expect("reads");
+    assert_eq!(next, Some(NOW.after(LEASE)));
+
+    let results: Vec<_> = batch
+        .iter()
+        .map(|each| result(each, 200, Outcome::Delivered))
+        .collect();
+    let recorded = store.record(&results, &unchanged).await.expect("records");
+    assert_eq!(recorded.counted, [false, true, true, true]);
+    let states = deliveries(store, &id).await;
+    let states: Vec<_> = states[..4].iter().map(|each| each.state).collect();
+    let (failed, delivered) = (DeliveryState::Failed, DeliveryState::Delivered);
+    assert_eq!(states, [failed, delivered, delivered, delivered]);
+    let later = NOW.after(Duration::from_secs(1));
+    assert_eq!(sequences(&lease(store, later).await), [5, 6]);
+}
+
+async fn what_goes_with_a_skipped_head_is_retried_when_its_batch_is_refused(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = batched(store, DeliveryOrder::Strict).await;
+    store_messages(store, &numbered(&id, 1..=6)).await;
+    let batch = lease(store, NOW).await;
+    skip(store, &id, 1, NOW).await;
+    let at = NOW.after(Duration::from_secs(5));
+    finish(store, &batch[1..], 500, &Outcome::Retry { at }).await;
+    assert!(lease(store, NOW).await.is_empty(), "nothing overtakes it");
+    let half = lease(store, at).await;
+    assert_eq!(sequences(&half), [2, 3]);
+
+    // What was not attempted is due at once.
+    skip(store, &id, 2, at).await;
+    let unused: Vec<_> = half.into_iter().map(|each| each.lease).collect();
+    store.release(&unused, at).await.expect("releases");
+    assert_eq!(sequences(&lease(store, at).await), [3, 4]);
+}
+
+async fn what_goes_with_skipped_heads_is_leased_again_when_their_lease_is_over(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = batched(store, DeliveryOrder::Strict).await;
+    store_messages(store, &numbered(&id, 1..=7)).await;
+    assert_eq!(sequences(&lease(store, NOW).await), [1, 2, 3, 4]);
+    for number in [1, 2] {
+        skip(store, &id, number, NOW).await;
+        assert!(lease(store, NOW).await.is_empty(), "the rest is under way");
+    }
+    // Its process dies.
+    let over = NOW.after(LEASE);
+    let again = lease(&fixture.another().await, over).await;
+    assert_eq!(sequences(&again), [3, 4, 5, 6]);
+    finish(store, &again, 200, &Outcome::Delivered).await;
+    assert_eq!(sequences(&lease(store, over).await), [7]);
+}
+
+async fn what_a_lost_lease_left_behind_a_skipped_head_is_due_at_once(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = batched(store, DeliveryOrder::Strict).await;
+    store_messages(store, &numbered(&id, 1..=6)).await;
+    assert_eq!(sequences(&lease(store, NOW).await), [1, 2, 3, 4]);
+    let over = NOW.after(LEASE);
+    let first_alone = LeaseLimits { total: 1, ..PLENTY };
+    assert_eq!(
+        sequences(&lease_some(store, over, first_alone).await),
+        [1],
+        "and none goes with it now"
+    );
+    skip(store, &id, 1, over).await;
+    let next = lease(store, over).await;
+    assert_eq!(sequences(&next), [2, 3, 4, 5]);
 }

@@ -37,7 +37,7 @@ async fn a_backfill_is_taken_and_shown_until_the_next() {
     let (status, refused) = ask(&api, &path, body.clone()).await;
     assert_eq!(status, StatusCode::CONFLICT);
     assert_eq!(refused["code"], "backfill_pending");
-    let waits = api.store.next_backfill().await.expect("reads");
+    let waits = api.store.next_backfill(None).await.expect("reads");
     let waits = waits.expect("waits");
     let turn = BackfillTurn {
         next_slot: 50 + MOST,
