@@ -1,6 +1,6 @@
 //! Account gaps: slots whose changes of accounts were not read, until webhooks have got a `gap`.
 
-use super::{rows, store::Store};
+use super::{retried::retried, rows, store::Store};
 use crate::{
     AccountGap, Commitment, StoreError,
     backend::{Durability, signed, values},
@@ -12,6 +12,10 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn note_account_gap(&self, gap: AccountGap) -> Result<(), StoreError> {
+        retried!(self.try_note_account_gap(gap))
+    }
+
+    async fn try_note_account_gap(&self, gap: AccountGap) -> Result<(), StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         write
             .execute(
@@ -49,6 +53,10 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn forget_account_gap(&self, commitment: Commitment) -> Result<(), StoreError> {
+        retried!(self.try_forget_account_gap(commitment))
+    }
+
+    async fn try_forget_account_gap(&self, commitment: Commitment) -> Result<(), StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         write
             .execute(

@@ -1,6 +1,6 @@
 //! Active webhooks, their revisions, and the filters that are in force.
 
-use super::{rows, store::Store};
+use super::{retried::retried, rows, store::Store};
 use crate::{
     ActiveChanges, ActiveWebhooks, FilterChange, FilterState, Revision, StoreError,
     backend::{Connection, Durability, Row, signed, values},
@@ -105,6 +105,10 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn record_filter_state(&self, state: FilterState) -> Result<(), StoreError> {
+        retried!(self.try_record_filter_state(state))
+    }
+
+    async fn try_record_filter_state(&self, state: FilterState) -> Result<(), StoreError> {
         let (revision, since) = (
             signed(state.revision.0, "revision")?,
             signed(state.in_force_slot, "slot")?,

@@ -1,6 +1,6 @@
 //! Address limits: what the indexer found of the stream's servers, for the processes that have no stream.
 
-use super::store::Store;
+use super::{retried::retried, store::Store};
 use crate::{
     AddressLimits, StoreError,
     backend::{Durability, signed, unsigned, values},
@@ -12,6 +12,10 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn record_address_limits(&self, limits: AddressLimits) -> Result<(), StoreError> {
+        retried!(self.try_record_address_limits(limits))
+    }
+
+    async fn try_record_address_limits(&self, limits: AddressLimits) -> Result<(), StoreError> {
         let column = |limit: Option<u64>| limit.map(|limit| signed(limit, "limit")).transpose();
         let mut write = self.write(Durability::Durable).await?;
         write

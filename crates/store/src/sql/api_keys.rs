@@ -49,6 +49,14 @@ impl Store {
         new: &NewApiKey,
         quotas: Quotas,
     ) -> Result<ApiKey, StoreError> {
+        retried!(self.try_create_limited_api_key(new, quotas))
+    }
+
+    async fn try_create_limited_api_key(
+        &self,
+        new: &NewApiKey,
+        quotas: Quotas,
+    ) -> Result<ApiKey, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         let stored = write
             .execute(
@@ -151,6 +159,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Option<ApiKey>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
+        // It waits for everybody who is giving something to the key.
         let revoked = write
             .row(
                 "UPDATE api_keys SET revoked_at = $2
@@ -162,16 +171,11 @@ impl Store {
             return Ok(None);
         };
         let key = revoked.integer("ordinal")?;
-        let any = write
-            .row(
-                "SELECT ordinal FROM webhooks WHERE api_key = $1 AND active = 1 AND deleted = 0 LIMIT 1",
-                values![key],
-            )
-            .await?;
-        if any.is_some() {
-            webhook_row::bump_revision(&mut write).await?;
-            pauses::begin_all_of(&mut write, key).await?;
-        }
+        webhook_row::lock_all_of(&mut write, Some(key)).await?;
+        // Even if none seems to be on: where a transaction reads as of its beginning, one that was switched on since is noticed by
+        // this alone.
+        webhook_row::bump_revision(&mut write).await?;
+        pauses::begin_all_of(&mut write, key).await?;
         write
             .execute(
                 "UPDATE webhooks SET active = 0, disabled_reason = $2, version = version + 1
@@ -196,7 +200,7 @@ impl Store {
 
     async fn try_adopt_webhooks(&self, from: &Access, to: &ApiKeyId) -> Result<u64, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
-        let ordinal = webhook_row::api_key_ordinal(&mut write, to).await?;
+        let ordinal = webhook_row::lock_api_key(&mut write, to).await?;
         let from = match from {
             Access::All => None,
             Access::Key(from) => {
@@ -207,6 +211,7 @@ impl Store {
                 Some(row.integer("ordinal")?)
             }
         };
+        webhook_row::lock_all_of(&mut write, from).await?;
         idls::adopt(&mut write, from, ordinal).await?;
         // What is decoded for them may be another: indexers are to learn whose they are.
         let revision = webhook_row::bump_revision(&mut write).await?;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::store::Store;
+use super::{retried::retried, store::Store};
 use crate::{
     BodyTemplate, StoreError,
     backend::{Connection, Durability, Sql, Value, bound_rows, json_rows, over_rows, values},
@@ -208,6 +208,10 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn share_bodies(&self) -> Result<bool, StoreError> {
+        retried!(self.try_share_bodies())
+    }
+
+    async fn try_share_bodies(&self) -> Result<bool, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         let changed = share(&mut write).await?;
         write.commit().await?;

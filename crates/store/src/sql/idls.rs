@@ -2,7 +2,12 @@
 
 use solana_pubkey::Pubkey;
 
-use super::{retried::retried, rows, store::Store, webhook_row::api_key_ordinal};
+use super::{
+    retried::retried,
+    rows,
+    store::Store,
+    webhook_row::{api_key_ordinal, lock_api_key},
+};
 use crate::{
     Access, ChainIdl, MAX_OWNER_IDL_BYTES, StoreError, StoredIdls, Timestamp, UploadedIdl,
     backend::{Connection, Durability, Row, values},
@@ -39,7 +44,7 @@ impl Store {
         idl: &UploadedIdl,
     ) -> Result<(), StoreError> {
         let mut write = self.write(Durability::Durable).await?;
-        let owner = owner(&mut write, access).await?;
+        let owner = lock_owner(&mut write, access).await?;
         // Before counting, so that two uploads at once do not both find room.
         bump_revision(&mut write).await?;
         write
@@ -112,7 +117,7 @@ impl Store {
 
     async fn try_remove_idl(&self, access: &Access, program: &Pubkey) -> Result<bool, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
-        let owner = owner(&mut write, access).await?;
+        let owner = lock_owner(&mut write, access).await?;
         bump_revision(&mut write).await?;
         let removed = write
             .execute(
@@ -187,6 +192,10 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn forget_chain_idl(&self, program: &Pubkey) -> Result<(), StoreError> {
+        retried!(self.try_forget_chain_idl(program))
+    }
+
+    async fn try_forget_chain_idl(&self, program: &Pubkey) -> Result<(), StoreError> {
         let mut write = self.write(Durability::Relaxed).await?;
         bump_revision(&mut write).await?;
         write
@@ -265,6 +274,14 @@ async fn owner(connection: &mut Connection, access: &Access) -> Result<Option<i6
     match access {
         Access::All => Ok(None),
         Access::Key(key) => Ok(Some(api_key_ordinal(connection, key).await?)),
+    }
+}
+
+/// The same for who writes: until the transaction ends the key is not revoked.
+async fn lock_owner(write: &mut Connection, access: &Access) -> Result<Option<i64>, StoreError> {
+    match access {
+        Access::All => Ok(None),
+        Access::Key(key) => Ok(Some(lock_api_key(write, key).await?)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Learned units: what the API has learned of the exchange's compute units, kept for its next process.
 
-use super::store::Store;
+use super::{retried::retried, store::Store};
 use crate::{
     StoreError,
     backend::{Durability, values},
@@ -13,6 +13,10 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn keep_learned_units(&self, learned: &str) -> Result<(), StoreError> {
+        retried!(self.try_keep_learned_units(learned))
+    }
+
+    async fn try_keep_learned_units(&self, learned: &str) -> Result<(), StoreError> {
         let mut write = self.write(Durability::Relaxed).await?;
         write
             .execute(

@@ -69,7 +69,7 @@ impl Store {
     pub async fn prune(&self, retention: &Retention) -> Result<Removed, StoreError> {
         self.expire_relays(retention.now).await?;
         retried!(self.remove_deleted(None))?;
-        self.remove_filter_changes().await?;
+        retried!(self.remove_filter_changes())?;
         let mut removed = Removed::default();
         loop {
             let chunk = self
@@ -210,6 +210,10 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn expire_relays(&self, now: Timestamp) -> Result<u64, StoreError> {
+        retried!(self.try_expire_relays(now))
+    }
+
+    async fn try_expire_relays(&self, now: Timestamp) -> Result<u64, StoreError> {
         const ENDED: &str = "SELECT ordinal FROM webhooks WHERE relay_until <= $1 AND deleted = 0";
         let mut read = self.read().await?;
         let any = read.row(ENDED, values![now]).await?;

@@ -1,7 +1,11 @@
 //! [`retried`]: tries a transaction again that the database undid for the sake of another one.
 //!
-//! The locks of our transactions are taken in one order: sequences, the revision, webhooks, deliveries, endpoints, usage.
-//! Rows of one table that a statement finds by itself come in no certain order, so two may still meet.
+//! The locks of our transactions are taken in one order: API keys, sequences, the revision, webhooks, deliveries, endpoints, usage.
+//! Rows of one table that a statement finds by itself come in no certain order, so two may still meet. Whoever leases takes API keys
+//! when it comes to them, and waits for none.
+//!
+//! Whoever edits a webhook has its row of sequences before it reads it, and whoever gives one to an API key has the key's row. Who
+//! revokes the key has all of these: what was written before is seen by it, and whoever comes later sees that the key is revoked.
 
 use std::time::Duration;
 

@@ -12,8 +12,8 @@ use crate::{
 
 /// Whole webhooks of an API key (`$1`, null for all) after an ordinal (`$2`), or of an id (`$3`).
 pub(super) const SELECT: &str = "
-    SELECT w.*, k.id AS api_key_id, f.accounts, f.programs, f.token_owners, f.digest, f.conditions, e.last_triggered_at,
-        o.kinds AS operation_kinds
+    SELECT w.*, k.id AS api_key_id, k.revoked_at AS api_key_revoked_at, f.accounts, f.programs, f.token_owners, f.digest,
+        f.conditions, e.last_triggered_at, o.kinds AS operation_kinds
     FROM webhooks w
     JOIN filters f ON f.webhook = w.ordinal
     JOIN endpoints e ON e.webhook = w.ordinal
@@ -90,7 +90,8 @@ pub(super) async fn bump_revision(write: &mut Connection) -> Result<Revision, St
     Ok(Revision(unsigned(revision, "webhook_revision.revision")?))
 }
 
-/// Reads a webhook for writing: until the transaction ends no other writes it, nor messages for it.
+/// Reads a webhook for writing: until the transaction ends no other writes it, nor messages for it. A caller whose API key was
+/// revoked meanwhile is refused.
 pub(super) async fn lock(
     write: &mut Connection,
     access: &Access,
@@ -112,6 +113,10 @@ pub(super) async fn lock(
     let Some(row) = select_row(write, access, id).await? else {
         return Ok(None);
     };
+    // The caller was let in before its key was revoked.
+    if let (Some(key), Some(_)) = (access.api_key(), row.optional_time("api_key_revoked_at")?) {
+        return Err(no_such_api_key(key));
+    }
     let webhook = rows::webhook(&row, keys)?;
     if expected.is_some_and(|expected| expected != webhook.version) {
         return Err(StoreError::VersionConflict {
@@ -303,8 +308,41 @@ pub(super) async fn api_key_ordinal(
             values![key.as_str()],
         )
         .await?
-        .ok_or_else(|| StoreError::NoSuchApiKey {
-            key: key.to_string(),
-        })?
+        .ok_or_else(|| no_such_api_key(key))?
         .integer("ordinal")
+}
+
+/// As [`api_key_ordinal`], for a transaction that gives something to the API key: until it ends nobody revokes the key. It comes
+/// first, as everywhere.
+pub(super) async fn lock_api_key(
+    write: &mut Connection,
+    key: &ApiKeyId,
+) -> Result<i64, StoreError> {
+    // The lock of a foreign key is weaker, and must not wait for who revokes: of a webhook that a transaction writes twice PostgreSQL
+    // takes it behind all other locks.
+    let lock = "SELECT ordinal FROM api_keys WHERE id = $1 FOR SHARE";
+    write.lock(lock, values![key.as_str()]).await?;
+    api_key_ordinal(write, key).await
+}
+
+/// Keeps others from writing the webhooks of an API key, or those that belong to none, until the transaction ends.
+pub(super) async fn lock_all_of(
+    write: &mut Connection,
+    api_key: Option<i64>,
+) -> Result<(), StoreError> {
+    write
+        .lock(
+            "SELECT s.webhook FROM sequences s JOIN webhooks w ON w.ordinal = s.webhook
+             WHERE coalesce(w.api_key, 0) = coalesce(CAST($1 AS BIGINT), 0) AND w.deleted = 0
+             ORDER BY s.webhook FOR UPDATE OF s",
+            values![api_key],
+        )
+        .await?;
+    Ok(())
+}
+
+fn no_such_api_key(key: &ApiKeyId) -> StoreError {
+    StoreError::NoSuchApiKey {
+        key: key.to_string(),
+    }
 }

@@ -13,6 +13,7 @@ on_both!(
     a_key_is_found_with_the_scopes_that_it_was_made_with,
     a_webhook_exists_for_its_key_alone,
     webhooks_of_a_revoked_key_stop_and_can_be_adopted,
+    a_caller_whose_key_was_revoked_meanwhile_writes_nothing_more,
     a_key_is_kept_to_its_quotas_and_others_are_not,
 );
 
@@ -174,6 +175,29 @@ async fn webhooks_of_a_revoked_key_stop_and_can_be_adopted(fixture: &Fixture) {
         to_a_revoked_key,
         Err(StoreError::NoSuchApiKey { .. })
     ));
+}
+
+async fn a_caller_whose_key_was_revoked_meanwhile_writes_nothing_more(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (key, _) = with_key(store, 1, "one").await;
+    let created = store.create_webhook(&webhook_of(1, &key), 9).await;
+    let id = created.expect("created").id;
+    let revoked = store.revoke_api_key("one", NOW).await.expect("revokes");
+    assert!(revoked.is_some());
+    let access = Access::Key(key.clone());
+    let refused = [
+        store.create_webhook(&webhook_of(2, &key), 9).await.err(),
+        store
+            .update_webhook(&access, &id, &definition(), None)
+            .await
+            .err(),
+        store.delete_webhook(&access, &id).await.err(),
+    ];
+    for error in refused {
+        assert!(matches!(error, Some(StoreError::NoSuchApiKey { .. })));
+    }
+    let read = store.webhook(&Access::All, &id).await.expect("reads");
+    assert!(!read.expect("exists").definition.active);
 }
 
 /// The quotas of the key that has some.
