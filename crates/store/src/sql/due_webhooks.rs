@@ -1,6 +1,9 @@
 //! Webhooks with deliveries that are due, and how many of each may be leased at once.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use super::{
     rows,
@@ -17,7 +20,7 @@ use crate::{
 /// multiple of the most was never leased, which costs one look-up, and nothing when messages are stored; in order its lane must
 /// wait for nothing else.
 macro_rules! waiting {
-    ($pending:literal) => {
+    ($pending:expr) => {
         concat!(
             "WITH RECURSIVE pending (webhook) AS (",
             $pending,
@@ -64,11 +67,27 @@ pub(super) const WAITING: &str = waiting!(
     "
 );
 
+/// Those that `$named` selects as `value`, and the others of their API keys that may have so many deliveries leased at once: a place
+/// that one of them frees is free for each.
+macro_rules! waiting_of {
+    ($named:literal) => {
+        waiting!(concat!(
+            "SELECT value FROM ",
+            $named,
+            " UNION SELECT other.ordinal FROM ",
+            $named,
+            " JOIN webhooks named ON named.ordinal = value
+             JOIN api_keys k ON k.ordinal = named.api_key AND k.max_delivery_slots IS NOT NULL
+             JOIN webhooks other ON other.api_key = named.api_key"
+        ))
+    };
+}
+
 /// Those of the webhooks in the JSON list `$1`.
 pub(super) const WAITING_OF: Sql = Sql {
-    sqlite: waiting!("SELECT value FROM json_each($1)"),
-    postgres: waiting!(
-        "SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(CAST($1 AS TEXT) AS JSON))"
+    sqlite: waiting_of!("json_each($1)"),
+    postgres: waiting_of!(
+        "(SELECT CAST(value AS BIGINT) AS value FROM json_array_elements_text(CAST(CAST($1 AS TEXT) AS JSON))) of_list"
     ),
 };
 
@@ -181,9 +200,20 @@ pub(super) fn in_turn(
     });
     webhooks.sort_by_key(|webhook| {
         let held = request.shares.held(webhook.tenant).deliveries;
-        (held, webhook.due_at)
+        (held, turn(webhook, request))
     });
     webhooks
+}
+
+/// The place of a webhook among those of its tenant: the one that has waited longest comes first. Where the tenant has limits of its
+/// own there may be but one turn or place at a time, which one with a long queue would have for ever: there the places are drawn.
+fn turn(webhook: &DueWebhook, request: &LeaseRequest) -> u64 {
+    if webhook.limits.are_none() {
+        return webhook.due_at.unix_millis().cast_unsigned();
+    }
+    let mut drawn = DefaultHasher::new();
+    (request.token, webhook.ordinal).hash(&mut drawn);
+    drawn.finish()
 }
 
 pub(super) fn due_webhook(row: &Row) -> Result<DueWebhook, StoreError> {

@@ -160,7 +160,7 @@ impl Store {
         let mut write = self.write(Durability::Relaxed).await?;
         let (mut selected, mut loads) = (Selected::default(), Vec::new());
         let mut left = request.limits;
-        let mut shares = Shares::of(request);
+        let mut shares = Shares::of(request, webhooks.iter().map(|webhook| webhook.tenant));
         for due in webhooks {
             if left.total == 0 {
                 break;

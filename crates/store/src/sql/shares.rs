@@ -30,7 +30,8 @@ impl TenantLimits {
         })
     }
 
-    const fn are_none(self) -> bool {
+    /// Whether the API key has none.
+    pub(super) const fn are_none(self) -> bool {
         self.per_second.is_none() && self.slots.is_none()
     }
 }
@@ -89,18 +90,42 @@ struct Rate {
 pub(super) struct Shares<'r> {
     request: &'r LeaseRequest,
     of_tenants: HashMap<Tenant, Share>,
+    /// How many webhooks of each tenant are still to be leased of.
+    waiting: HashMap<Tenant, u32>,
 }
 
 impl<'r> Shares<'r> {
-    pub(super) fn of(request: &'r LeaseRequest) -> Self {
+    /// The shares of the tenants of these webhooks, of each of which is leased once.
+    pub(super) fn of(request: &'r LeaseRequest, webhooks: impl Iterator<Item = Tenant>) -> Self {
+        let mut waiting: HashMap<Tenant, u32> = HashMap::new();
+        for tenant in webhooks {
+            *waiting.entry(tenant).or_default() += 1;
+        }
         Self {
             request,
             of_tenants: HashMap::new(),
+            waiting,
         }
     }
 
-    /// What is left for a tenant with these limits. Until the transaction ends no other one leases for one that has any.
+    /// What is left for the next webhook of a tenant with these limits: where it has any, an even part of them, so that what one
+    /// webhook has saved up takes no turn or place from the others. Until the transaction ends no other one leases for such a tenant.
     pub(super) async fn left(
+        &mut self,
+        write: &mut Connection,
+        tenant: Tenant,
+        limits: TenantLimits,
+    ) -> Result<Left, StoreError> {
+        let mut left = self.left_of_all(write, tenant, limits).await?;
+        let waiting = self.waiting.entry(tenant).or_default();
+        if !limits.are_none() {
+            left.load.deliveries = left.load.deliveries.div_ceil((*waiting).max(1));
+        }
+        *waiting = waiting.saturating_sub(1);
+        Ok(left)
+    }
+
+    async fn left_of_all(
         &mut self,
         write: &mut Connection,
         tenant: Tenant,
