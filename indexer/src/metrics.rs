@@ -157,6 +157,7 @@ impl Metrics {
         let name = match outcome {
             Outcome::Delivered => "delivered",
             Outcome::Retry { .. } => "retry",
+            Outcome::Early { .. } => "early",
             Outcome::Failed => "failed",
             Outcome::Gone { .. } => "gone",
         };

@@ -3,7 +3,7 @@
 //! These routes write definitions to the database; the indexer reads them there, matches and delivers. Of
 //! what it is asked to read again (`backfill`) it reads there, too. Of
 //! deliveries they write four things: a redelivery makes messages due again; a message is skipped; a changed URL or a webhook
-//! switched on again resets its circuit breaker; and the messages of a temporary webhook are leased here, go
+//! switched on again resets its circuit breaker and makes due what waits for a retry; and the messages of a temporary webhook are leased here, go
 //! down the connection that its owner holds open, and are recorded as reported or released. A test is sent from
 //! here with the client of real deliveries, and nothing of it is stored.
 //!

@@ -27,11 +27,11 @@
 //! | for | see |
 //! |---|---|
 //! | API keys | [`Store::create_api_key`], [`Store::api_key_by_hash`], [`Store::api_keys`], [`Store::revoke_api_key`], [`Store::set_quotas`], [`Store::usage`], [`Store::check_stored`], [`Store::check_messages`], [`Store::adopt_webhooks`] |
-//! | webhooks | [`Store::create_webhook`], [`Store::create_webhook_once`], [`Store::webhook`], [`Store::list_webhooks`], [`Store::update_webhook`], [`Store::edit_filters`], [`Store::rotate_secret`], [`Store::secrets`], [`Store::delete_webhook`] |
+//! | webhooks | [`Store::create_webhook`], [`Store::create_webhook_once`], [`Store::created_webhook`], [`Store::webhook`], [`Store::list_webhooks`], [`Store::update_webhook`], [`Store::edit_filters`], [`Store::rotate_secret`], [`Store::secrets`], [`Store::delete_webhook`] |
 //! | active webhooks | [`Store::webhook_revision`], [`Store::active_webhooks`], [`Store::active_changes`], [`Store::filter_change`], [`Store::record_filter_state`] |
-//! | the chain | [`Store::commit`], [`Store::checkpoint`], [`Store::unconfirmed_slots`], [`Store::messages_of_slot`], [`Store::account_gaps`], [`Store::ended_pauses`], [`Store::try_acquire_leadership`] |
+//! | the chain | [`Store::commit`], [`Store::checkpoint`], [`Store::unconfirmed_slots`], [`Store::messages_of_slot`], [`Store::account_gaps`], [`Store::ended_pauses`], [`Store::paused_with_heartbeat`], [`Store::try_acquire_leadership`] |
 //! | requested backfills | [`Store::request_backfill`], [`Store::backfill`], [`Store::next_backfill`], [`Store::record_backfill`] |
-//! | delivery | [`Store::commit_pending`], [`Store::settle`], [`Store::lease_due`], [`Store::lease_due_pending`], [`Store::lease_relayed`], [`Store::record`], [`Store::pull_forward`], [`Store::release`], [`Store::endpoint`], [`Store::next_due`] |
+//! | delivery | [`Store::commit_pending`], [`Store::settle`], [`Store::lease_due`], [`Store::lease_due_pending`], [`Store::lease_relayed`], [`Store::record`], [`Store::pull_forward`], [`Store::release`], [`Store::endpoint`], [`Store::restart_endpoint`], [`Store::next_due`] |
 //! | history | [`Store::messages_after`], [`Store::deliveries`], [`Store::redeliver`], [`Store::skip`] |
 //! | operational webhooks | [`Store::set_operations`], [`Store::operations`], [`Store::operation_recipients`], [`Store::troubled_webhooks`], [`Store::used_up_quotas`] |
 //! | encryption | [`Store::encrypted`], [`Store::reencrypt`] |

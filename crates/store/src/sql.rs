@@ -32,6 +32,7 @@ mod numbered;
 mod operations;
 mod pauses;
 mod pending_leases;
+mod probing;
 mod quotas;
 mod readiness;
 mod record;

@@ -311,6 +311,10 @@ impl Dispatcher {
         let own = own.map(|pauses| retry::schedule(Some(pauses)));
         let schedule = own.as_ref().unwrap_or(&self.schedule);
         let outcome = retry::outcome(&attempt, delivery.retry_index, schedule, jitter);
+        let outcome = match delivery.ahead_of {
+            Some(own) => retry::ahead_of(own, outcome),
+            None => outcome,
+        };
         log(&delivery, &attempt, &outcome);
         self.traces
             .attempted(&delivery.lease, &attempt, delivery.retry_index);
@@ -477,7 +481,7 @@ fn log(delivery: &LeasedDelivery, attempt: &Attempt, outcome: &Outcome) {
             let millis = attempt.duration.as_millis();
             tracing::debug!(%id, %webhook, number, millis, "delivered");
         }
-        Outcome::Retry { at } => {
+        Outcome::Retry { at } | Outcome::Early { at } => {
             tracing::debug!(%id, %webhook, number, fault, %at, "not delivered yet");
         }
         Outcome::Failed => {

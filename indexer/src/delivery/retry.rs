@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sluice_store::{Attempt, Outcome};
+use sluice_store::{Attempt, Outcome, Timestamp};
 
 const SECOND: u64 = 1;
 const MINUTE: u64 = 60 * SECOND;
@@ -59,6 +59,16 @@ pub fn next_pause(
 /// Status by which an endpoint says that it wants no more messages.
 const GONE: u16 = 410;
 
+/// The outcome of an attempt that was made ahead of its time, as a probe, where the retry itself is due at `own`: by failing it
+/// takes no part of the schedule.
+#[must_use]
+pub fn ahead_of(own: Timestamp, outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Retry { .. } | Outcome::Failed => Outcome::Early { at: own },
+        Outcome::Delivered | Outcome::Early { .. } | Outcome::Gone { .. } => outcome,
+    }
+}
+
 /// The outcome of an attempt. `retry_index` is the number of attempts of this run of the schedule that were
 /// recorded before it; `jitter` any uniformly drawn number.
 #[must_use]
@@ -89,7 +99,7 @@ pub fn outcome(attempt: &Attempt, retry_index: u32, schedule: &[Duration], jitte
 
 #[cfg(test)]
 mod tests {
-    use sluice_store::{Timestamp, Timings};
+    use sluice_store::Timings;
 
     use super::*;
 
@@ -168,6 +178,19 @@ mod tests {
             response: None,
             response_cut: false,
         }
+    }
+
+    #[test]
+    fn a_probe_ahead_of_its_time_takes_no_part_of_the_schedule() {
+        let own = Timestamp::from_unix_millis(9);
+        let of =
+            |attempt: &Attempt, before| ahead_of(own, outcome(attempt, before, &SCHEDULE, MIDDLE));
+        let refused = attempt(500, Some("answered 500"));
+        assert_eq!(of(&refused, 1), Outcome::Early { at: own });
+        assert_eq!(of(&refused, 9), Outcome::Early { at: own });
+        assert_eq!(of(&attempt(200, None), 9), Outcome::Delivered);
+        let gone = attempt(410, Some("answered 410"));
+        assert!(matches!(of(&gone, 1), Outcome::Gone { .. }));
     }
 
     #[test]

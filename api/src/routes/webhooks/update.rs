@@ -6,7 +6,7 @@ use axum::{
     http::HeaderMap,
     response::{IntoResponse, Response},
 };
-use sluice_store::{Access, EndpointState, StoreError, Webhook, WebhookDefinition};
+use sluice_store::{Access, StoreError, Timestamp, Webhook, WebhookDefinition};
 
 use super::{
     definition::{
@@ -117,8 +117,8 @@ async fn write(
     let woken = definition.active && !before.definition.active;
     if after.is_some() && (moved || woken) {
         // What was learnt of the endpoint may not be true of this one.
-        let fresh = EndpointState::default();
-        store.set_endpoint(&before.id, &fresh).await?;
+        let now = Timestamp::from(state.clock.now());
+        store.restart_endpoint(&before.id, now).await?;
     }
     Ok(after)
 }

@@ -73,6 +73,11 @@ pub enum Outcome {
         /// When it is due again.
         at: Timestamp,
     },
+    /// The delivery stays pending, at the same place of its schedule: it was tried ahead of its time.
+    Early {
+        /// When its own retry is due.
+        at: Timestamp,
+    },
     /// The retry schedule is over.
     Failed,
     /// The endpoint wants no more messages: the webhook is switched off with this reason, and the delivery

@@ -131,6 +131,8 @@ pub struct LeasedDelivery {
     pub head: u64,
     /// Whether it is the one delivery by which an endpoint whose breaker is not closed is tried.
     pub probe: bool,
+    /// When its own retry is due, where it is tried ahead of its time, as a probe.
+    pub ahead_of: Option<Timestamp>,
     /// When its attempt may begin, where the owner of its webhook asks for a rate: no process has the same turn.
     pub turn: Option<Timestamp>,
 }

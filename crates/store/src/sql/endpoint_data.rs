@@ -33,6 +33,7 @@ pub(super) struct DeliveryData {
     pub(super) created: Timestamp,
     pub(super) retry_index: u32,
     pub(super) probe: bool,
+    pub(super) ahead_of: Option<Timestamp>,
     pub(super) in_order: bool,
     pub(super) head: u64,
     pub(super) turn: Option<Timestamp>,
@@ -103,6 +104,7 @@ impl EndpointData {
             options: Arc::clone(&self.options),
             head: delivery.head,
             probe: delivery.probe,
+            ahead_of: delivery.ahead_of,
             turn: delivery.turn,
         }
     }

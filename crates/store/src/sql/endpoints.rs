@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{retried::retried, rows, store::Store};
+use super::{recovery, retried::retried, rows, store::Store};
 use crate::{
-    EndpointState, StoreError, Timestamp, WebhookId,
+    EndpointState, MOST_PULLED, Recovering, StoreError, Timestamp, WebhookId,
     backend::{Connection, Durability, json_rows, over_rows, values},
 };
 
@@ -47,8 +47,45 @@ impl Store {
         row.as_ref().map(rows::endpoint).transpose()
     }
 
-    /// Sets the state of a webhook's endpoint, for example to try it again at once after its owner changed
-    /// the URL. False when there is no such webhook.
+    /// Forgets what was learnt of a webhook's endpoint, because it is another one now or its owner vouches for it: everything that
+    /// waits for a retry is due at `now`, at the same place of its schedule. False when there is no such webhook.
+    ///
+    /// # Errors
+    /// A failure of the database; what is not due yet then keeps its own time.
+    pub async fn restart_endpoint(
+        &self,
+        id: &WebhookId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let Some(mut rest) = retried!(self.try_restart_endpoint(id, now))? else {
+            return Ok(false);
+        };
+        while let Some(waiting) = rest.pop() {
+            rest.extend(self.pull_forward(&waiting, MOST_PULLED).await?);
+        }
+        Ok(true)
+    }
+
+    async fn try_restart_endpoint(
+        &self,
+        id: &WebhookId,
+        now: Timestamp,
+    ) -> Result<Option<Vec<Recovering>>, StoreError> {
+        let mut write = self.write(Durability::Relaxed).await?;
+        let Some(webhook) = ordinal(&mut write, id).await? else {
+            return Ok(None);
+        };
+        let rest = recovery::begin(&mut write, &[webhook], now, MOST_PULLED).await?;
+        let fresh = Endpoint {
+            state: EndpointState::default(),
+            last_triggered_at: None,
+        };
+        self::write(&mut write, [(webhook, fresh)]).await?;
+        write.commit().await?;
+        Ok(Some(rest))
+    }
+
+    /// Sets the state of a webhook's endpoint. False when there is no such webhook.
     ///
     /// # Errors
     /// A failure of the database.
@@ -66,23 +103,27 @@ impl Store {
         state: &EndpointState,
     ) -> Result<bool, StoreError> {
         let mut connection = self.write(Durability::Relaxed).await?;
-        let found = connection
-            .row(
-                "SELECT ordinal FROM webhooks WHERE id = $1 AND deleted = 0",
-                values![id.as_str()],
-            )
-            .await?;
-        let Some(row) = found else {
+        let Some(webhook) = ordinal(&mut connection, id).await? else {
             return Ok(false);
         };
         let endpoint = Endpoint {
             state: *state,
             last_triggered_at: None,
         };
-        write(&mut connection, [(row.integer("ordinal")?, endpoint)]).await?;
+        write(&mut connection, [(webhook, endpoint)]).await?;
         connection.commit().await?;
         Ok(true)
     }
+}
+
+async fn ordinal(connection: &mut Connection, id: &WebhookId) -> Result<Option<i64>, StoreError> {
+    let found = connection
+        .row(
+            "SELECT ordinal FROM webhooks WHERE id = $1 AND deleted = 0",
+            values![id.as_str()],
+        )
+        .await?;
+    found.map(|row| row.integer("ordinal")).transpose()
 }
 
 /// The endpoints of these webhooks, by ordinal, which no other transaction changes until this one ends.

@@ -59,7 +59,7 @@ pub(super) async fn load(
         .rows_over(
             bound_rows!(
                 [webhook bigint, sequence bigint],
-                "SELECT m.id, m.kind, m.created_at, m.webhook, m.sequence, d.retry_index, d.lane,
+                "SELECT m.id, m.kind, m.created_at, m.webhook, m.sequence, d.retry_index, d.scheduled_at, d.lane,
                      CASE WHEN m.shared_body IS NULL THEN m.body ELSE m.body || b.rest END AS body
                  FROM v JOIN messages m ON m.webhook = v.webhook AND m.sequence = v.sequence
                  JOIN deliveries d ON d.webhook = v.webhook AND d.sequence = v.sequence
@@ -79,6 +79,7 @@ pub(super) async fn load(
             let endpoint = endpoints.get(&ordinal).ok_or_else(corrupt)?;
             let sequence = row.integer("sequence")?;
             let head = heads.get(&(ordinal, sequence)).copied();
+            let scheduled = row.optional_time("scheduled_at")?;
             let (head, turn) = head.unwrap_or((sequence, None));
             let delivery = DeliveryData {
                 id: rows::message_id(row)?,
@@ -90,6 +91,7 @@ pub(super) async fn load(
                 retry_index: row.count("retry_index")?,
                 in_order: row.optional_text("lane")?.is_some(),
                 probe,
+                ahead_of: scheduled.filter(|at| *at > request.now),
                 turn,
             };
             Ok((place, endpoint.leased(delivery, request)))

@@ -103,6 +103,7 @@ impl<'m> Numbered<'m> {
             created: now,
             retry_index: 0,
             probe: false,
+            ahead_of: None,
             in_order: self.lane.is_some(),
             head: self.number,
             turn: None,

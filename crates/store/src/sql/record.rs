@@ -10,6 +10,7 @@ use super::{
     endpoint_data,
     endpoints::{self, Endpoint},
     lanes::{self, Lane, lock_numbering},
+    probing::{next_probe, probe},
     recovery,
     retried::retried,
     rows,
@@ -107,10 +108,15 @@ impl Store {
         let (mut changes, mut recovering) = (Vec::new(), Vec::new());
         if let Some(now) = that_count.iter().map(|each| each.attempt.ended()).max() {
             lanes::wake(&mut write, &lanes, now).await?;
-            let recovered;
-            (changes, recovered) =
-                update_endpoints(&mut write, &webhooks, &that_count, on_attempt).await?;
-            recovering = recovery::begin(&mut write, &recovered, now, most).await?;
+            let updating = update_endpoints(&mut write, &webhooks, &that_count, on_attempt);
+            let updated = updating.await?;
+            changes = updated.changes;
+            recovering = recovery::begin(&mut write, &updated.recovered, now, most).await?;
+            for (webhook, state) in &updated.changed {
+                if let Some(at) = next_probe(state, now) {
+                    probe(&mut write, *webhook, at).await?;
+                }
+            }
         }
         for each in &that_count {
             if let Outcome::Gone { reason, .. } = &each.outcome {
@@ -148,10 +154,10 @@ async fn advance(
             bound_rows!(
                 [
                     webhook bigint, sequence bigint, lease_token bigint, state text, due_at bigint,
-                    finished_at bigint
+                    finished_at bigint, moves_on bigint
                 ],
-                "UPDATE deliveries SET state = v.state, attempts = attempts + 1, retry_index = retry_index + 1,
-                     lease_token = NULL, finished_at = v.finished_at,
+                "UPDATE deliveries SET state = v.state, attempts = attempts + 1, retry_index = retry_index + v.moves_on,
+                     lease_token = NULL, finished_at = v.finished_at, scheduled_at = NULL,
                      due_at = CASE WHEN deliveries.lane IS NOT NULL AND EXISTS (
                              SELECT 1 FROM deliveries d
                              WHERE d.webhook = deliveries.webhook AND d.lane = deliveries.lane
@@ -189,8 +195,11 @@ fn advance_row(result: &AttemptResult) -> Result<Vec<Value>, StoreError> {
     let (state, due_at) = match &result.outcome {
         Outcome::Delivered => ("delivered", None),
         Outcome::Failed => ("failed", None),
-        Outcome::Retry { at } | Outcome::Gone { retry_at: at, .. } => ("pending", Some(*at)),
+        Outcome::Retry { at } | Outcome::Early { at } | Outcome::Gone { retry_at: at, .. } => {
+            ("pending", Some(*at))
+        }
     };
+    let moves_on = !matches!(result.outcome, Outcome::Early { .. });
     let (webhook, sequence) = key(&result.lease)?;
     let finished_at = due_at.is_none().then(|| result.attempt.ended());
     Ok(values![
@@ -199,7 +208,8 @@ fn advance_row(result: &AttemptResult) -> Result<Vec<Value>, StoreError> {
         result.lease.token.0,
         state,
         due_at,
-        finished_at
+        finished_at,
+        i64::from(moves_on)
     ])
 }
 
@@ -290,14 +300,23 @@ fn storable(text: &str) -> String {
 /// fails among others which are accepted is not tried more often for their sake.
 const OUTAGE: Duration = Duration::from_secs(60);
 
-/// Lets `on_attempt` change the endpoints, and notes the last accepted delivery. Returns the webhooks too whose endpoint
-/// recovered by one.
+/// What results changed of endpoints.
+struct UpdatedEndpoints {
+    /// By each of them.
+    changes: Vec<EndpointChange>,
+    /// The webhooks whose endpoint recovered.
+    recovered: Vec<i64>,
+    /// The webhooks whose endpoint is not as it was before them all, with its state.
+    changed: Vec<(i64, EndpointState)>,
+}
+
+/// Lets `on_attempt` change the endpoints, and notes the last accepted delivery.
 async fn update_endpoints(
     write: &mut Connection,
     webhooks: &str,
     results: &[&AttemptResult],
     on_attempt: &OnAttempt<'_>,
-) -> Result<(Vec<EndpointChange>, Vec<i64>), StoreError> {
+) -> Result<UpdatedEndpoints, StoreError> {
     let before = endpoints::lock_and_read(write, webhooks).await?;
     let mut now = before.clone();
     let (mut changes, mut recovered) = (Vec::new(), Vec::new());
@@ -321,11 +340,19 @@ async fn update_endpoints(
             endpoint.last_triggered_at = endpoint.last_triggered_at.max(Some(ended));
         }
     }
-    let changed = now
+    let changed: Vec<_> = now
         .into_iter()
-        .filter(|(webhook, endpoint)| before.get(webhook) != Some(endpoint));
-    endpoints::write(write, changed).await?;
-    Ok((changes, recovered))
+        .filter(|(webhook, endpoint)| before.get(webhook) != Some(endpoint))
+        .collect();
+    endpoints::write(write, changed.iter().copied()).await?;
+    Ok(UpdatedEndpoints {
+        changes,
+        recovered,
+        changed: changed
+            .into_iter()
+            .map(|(webhook, endpoint)| (webhook, endpoint.state))
+            .collect(),
+    })
 }
 
 /// Whether nothing that an endpoint was sent lately was accepted before `now`.

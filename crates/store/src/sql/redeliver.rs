@@ -51,10 +51,12 @@ impl Store {
             Redeliver::Failed => (0, i64::MAX),
         };
         let finished = if *which == Redeliver::Failed {
-            "UPDATE deliveries SET state = 'pending', retry_index = 0, lane = NULL, finished_at = NULL, due_at = $4
+            "UPDATE deliveries SET state = 'pending', retry_index = 0, lane = NULL, finished_at = NULL, due_at = $4,
+                 scheduled_at = NULL
              WHERE webhook = $1 AND sequence BETWEEN $2 AND $3 AND state = 'failed'"
         } else {
-            "UPDATE deliveries SET state = 'pending', retry_index = 0, lane = NULL, finished_at = NULL, due_at = $4
+            "UPDATE deliveries SET state = 'pending', retry_index = 0, lane = NULL, finished_at = NULL, due_at = $4,
+                 scheduled_at = NULL
              WHERE webhook = $1 AND sequence BETWEEN $2 AND $3 AND state <> 'pending'"
         };
         let mut count = write
@@ -64,7 +66,7 @@ impl Store {
             count = count.saturating_add(
                 write
                     .execute(
-                        "UPDATE deliveries SET due_at = $4, retry_index = 0
+                        "UPDATE deliveries SET due_at = $4, scheduled_at = NULL, retry_index = 0
                          WHERE webhook = $1 AND sequence BETWEEN $2 AND $3 AND lease_token IS NULL
                              AND due_at > $4",
                         values![webhook, first, last, now],

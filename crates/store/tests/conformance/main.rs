@@ -21,6 +21,7 @@ mod leases;
 mod operations;
 mod order;
 mod pauses;
+mod probing;
 mod quotas;
 mod races;
 mod recoveries;

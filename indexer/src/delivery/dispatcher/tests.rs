@@ -2,6 +2,7 @@
 
 mod batched;
 mod machine;
+mod probing;
 mod receivers;
 mod recording;
 

@@ -14,7 +14,7 @@ use crate::delivery::{breaker, wakes::POLL_INTERVAL};
 
 impl Machine {
     /// Waits until the end of every attempt that the receiver got is recorded, and none follows for some polls.
-    async fn until_ended(&self, webhook: &WebhookId, receiver: &WebhookReceiver) {
+    pub(super) async fn until_ended(&self, webhook: &WebhookId, receiver: &WebhookReceiver) {
         const LOOKS: u32 = 3;
         let wait = async {
             let mut quiet = 0;
@@ -36,7 +36,7 @@ impl Machine {
 }
 
 /// A receiver that fails until it `heals`.
-async fn healing(heals: &Arc<AtomicBool>) -> WebhookReceiver {
+pub(super) async fn healing(heals: &Arc<AtomicBool>) -> WebhookReceiver {
     let healed = Arc::clone(heals);
     let reply = move |_: &RequestHead, _| {
         if healed.load(Ordering::SeqCst) {
@@ -107,7 +107,7 @@ async fn a_receiver_of_messages_in_order_that_fails_for_long_gets_nothing_but_pr
     ] {
         let receiver = answering(vec![failing(); 2]).await;
         let machine = Machine::on_stopped_clock().await;
-        let id = machine.webhook_in_order(1, &receiver, order).await;
+        let id = machine.webhook_at(1, &receiver.url(), order).await;
         let minutes = DeliveryOptions {
             retry_pauses_seconds: Some(vec![120, 120]),
             ..DeliveryOptions::default()
