@@ -4,7 +4,8 @@
 //!
 //! Heartbeats are messages like all others, numbered and signed. The one of an interval has the same id
 //! in every process, so a restart or another leader repeats none. While the circuit breaker of an endpoint is open it
-//! gets none, so that they do not pile up for it.
+//! gets none, so that they do not pile up for it. Nor does a webhook that was switched off, before it is told which slots it did
+//! not watch: of these a heartbeat would say that nothing is missing.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -80,6 +81,12 @@ impl HeartbeatWriter {
             numbers.insert(webhook.id.clone(), number);
         }
         if !messages.is_empty() {
+            // Read last, so that it names those that were switched off meanwhile, too. Theirs are due again once they are told.
+            let paused = self.store.paused_with_heartbeat().await?;
+            messages.retain(|message| !paused.contains(&message.webhook));
+            numbers.retain(|webhook, _| !paused.contains(webhook));
+        }
+        if !messages.is_empty() {
             let commit = Commit::messages(&messages, now);
             let committed = self.store.commit(&commit).await?;
             self.stored.tell(&committed.unleased);
@@ -138,4 +145,87 @@ fn number(webhook: &Subscriber, now: Timestamp) -> Option<u64> {
     u64::try_from(now.unix_seconds())
         .ok()?
         .checked_div(interval)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use sluice_store::{EventKind, Filters, NewWebhook, Secret, WebhookDefinition};
+    use solana_pubkey::Pubkey;
+
+    use super::*;
+
+    fn definition(active: bool) -> WebhookDefinition {
+        let filters = Filters {
+            accounts: vec![Pubkey::new_from_array([1; 32])],
+            ..Filters::default()
+        };
+        let events = [EventKind::Transaction].into_iter().collect();
+        WebhookDefinition {
+            active,
+            heartbeat: Some(Duration::from_secs(60)),
+            ..WebhookDefinition::new("https://example.com/".to_owned(), events, filters)
+        }
+    }
+
+    /// A webhook that has heartbeats, and whoever writes them at a time that stands still, in one of its intervals.
+    async fn setup(store: &Store) -> (WebhookId, HeartbeatWriter) {
+        let clock = Clock::stopped_at(SystemTime::UNIX_EPOCH + Duration::from_secs(6_000_000));
+        let new = NewWebhook {
+            id: WebhookId::from_random([1; 16]),
+            owner: Access::All,
+            relay_until: None,
+            definition: definition(true),
+            secret: Secret::from_random([1; 32]),
+            created: Timestamp::from(clock.now()),
+        };
+        let id = store.create_webhook(&new, 9).await.expect("creates").id;
+        let active = store.active_webhooks().await.expect("reads");
+        let (_, subscriptions) = watch::channel(Arc::new(Subscriptions::new(&active)));
+        let writer = HeartbeatWriter {
+            store: store.clone(),
+            subscriptions,
+            stored: Arc::default(),
+            clock,
+        };
+        (id, writer)
+    }
+
+    async fn reach(store: &Store, slot: u64) {
+        let now = Timestamp::from_unix_millis(1);
+        let commit = Commit::slot(Commitment::Confirmed, slot, &[], now);
+        store.commit(&commit).await.expect("commits");
+    }
+
+    async fn switch(store: &Store, id: &WebhookId, active: bool) {
+        let definition = definition(active);
+        let updated = store.update_webhook(&Access::All, id, &definition, None);
+        updated.await.expect("updates").expect("exists");
+    }
+
+    #[tokio::test]
+    async fn a_webhook_gets_no_heartbeat_before_it_is_told_what_it_did_not_watch() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let store = Store::open(&folder.path().join("sluice.db")).await;
+        let store = store.expect("opens");
+        let (id, writer) = setup(&store).await;
+        let mut written = HashMap::new();
+        let mut count_after_a_look = async || {
+            writer.write_due(&mut written).await.expect("writes");
+            let page = store.messages_after(&Access::All, &id, 0, 9).await;
+            page.expect("reads").expect("exists").messages.len()
+        };
+        reach(&store, 10).await;
+        switch(&store, &id, false).await;
+        assert_eq!(count_after_a_look().await, 0, "it is not known to be off");
+        reach(&store, 20).await;
+        switch(&store, &id, true).await;
+        assert_eq!(count_after_a_look().await, 0, "it is on, and not told");
+        let pauses = store.ended_pauses().await.expect("reads");
+        assert_eq!(pauses.len(), 1);
+        store.forget_pause(&pauses[0]).await.expect("forgets");
+        assert_eq!(count_after_a_look().await, 1, "in the same interval");
+        assert_eq!(count_after_a_look().await, 1, "one of each interval");
+    }
 }

@@ -71,7 +71,8 @@ pub fn troubles(
         let data = json!({ "webhook": id, "reason": reason, "digest": webhook.filter_digest });
         (kind, revision, data)
     });
-    let failing = (webhook.breaker != Breaker::Closed).then(|| {
+    // While it is half open, the last attempt was accepted.
+    let failing = (webhook.breaker == Breaker::Open).then(|| {
         let number = since.map_or(0, |since| u64::try_from(since.unix_millis()).unwrap_or(0));
         let since = since.map(|since| since.to_string());
         let data = json!({ "webhook": id, "since": since });
@@ -139,4 +140,71 @@ pub fn gaps(
         }));
     }
     messages
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use sluice_store::{EndpointState, MessageId, Observation, Revision};
+
+    use super::*;
+    use crate::delivery::breaker::{FAILURES_TO_OPEN, on_attempt};
+
+    const NOW: Timestamp = Timestamp::from_unix_millis(1_800_000_000_000);
+
+    /// What is told of an endpoint in this state.
+    fn told(state: EndpointState) -> Vec<MessageId> {
+        let webhook = TroubledWebhook {
+            id: WebhookId::from_random([1; 16]),
+            version: 1,
+            disabled_reason: None,
+            refused: None,
+            matched_revision: Revision(1),
+            filter_digest: String::new(),
+            breaker: state.breaker,
+            failing_since: state.failing_since,
+        };
+        let recipient = WebhookId::from_random([2; 16]);
+        let kinds = OperationKind::ALL.into_iter().collect();
+        let messages = troubles(&recipient, &kinds, &webhook, (7, NOW));
+        messages.into_iter().map(|message| message.id).collect()
+    }
+
+    /// The state after another attempt, which took no time.
+    fn next(state: EndpointState, observation: Observation, seconds: u64) -> EndpointState {
+        let at = NOW.after(Duration::from_secs(seconds));
+        on_attempt(state, observation, (at, at), 16, false, 0)
+    }
+
+    fn opened() -> EndpointState {
+        (0..FAILURES_TO_OPEN).fold(EndpointState::default(), |state, _| {
+            assert_eq!(told(state), [], "its messages flow");
+            next(state, Observation::Failed, 0)
+        })
+    }
+
+    #[test]
+    fn an_endpoint_is_told_as_failing_once_however_often_it_is_tried_in_vain() {
+        let mut state = opened();
+        let first = told(state);
+        assert_eq!(first.len(), 1);
+        for seconds in [1000, 2000, 3000] {
+            state = next(state, Observation::Failed, seconds);
+            assert_eq!(told(state), first);
+        }
+    }
+
+    #[test]
+    fn an_endpoint_that_accepts_is_not_told_as_failing_until_it_fails_anew() {
+        let before = opened();
+        let tried = next(before, Observation::Accepted, 1000);
+        assert_eq!((tried.breaker, told(tried)), (Breaker::HalfOpen, vec![]));
+        let well = next(tried, Observation::Accepted, 1001);
+        assert_eq!((well.breaker, told(well)), (Breaker::Closed, vec![]));
+        let anew = next(tried, Observation::Failed, 1001);
+        let again = told(anew);
+        assert_eq!(again.len(), 1);
+        assert_ne!(again, told(before), "since when is another time");
+    }
 }

@@ -8,7 +8,8 @@ use axum::{
 };
 use serde::Serialize;
 use sluice_store::{
-    CreatedWebhook, Idempotency, NewWebhook, Secret, StoreError, Timestamp, WebhookId,
+    Access, CreatedWebhook, Idempotency, NewWebhook, Secret, StoreError, Timestamp,
+    WebhookDefinition, WebhookId,
 };
 use utoipa::ToSchema;
 
@@ -60,9 +61,41 @@ pub(super) async fn handler(
     let key = idempotency_key(request.headers())?;
     let body: DefinitionBody = read_json(request, state.settings.max_body_bytes()).await?;
     let (definition, temporary) = body.create(&state.settings)?;
-    let stored = state.store.check_stored(&owner).await;
+    let idempotency = key.map(|key| Idempotency::new(key, &definition, temporary));
+    let checked = check(&state, &owner, &definition).await;
+    let Err(refusal) = checked else {
+        let created = create(&state, owner, (definition, temporary), idempotency).await;
+        return answer(&state, created.map_err(store_error)?).await;
+    };
+    // Of a repetition it is not the limits of now that count: nothing but its answer shows the secret again.
+    let Some(idempotency) = idempotency else {
+        return Err(refusal);
+    };
+    let earlier = state.store.created_webhook(&owner, &idempotency).await;
+    let earlier = earlier.map_err(store_error)?;
+    answer(&state, earlier.ok_or(refusal)?).await
+}
+
+/// Checks whether a webhook of this definition may be created, but for what the store counts as it creates it.
+///
+/// # Errors
+/// [`ApiError::StoredQuota`], [`ApiError::NotServed`], or a failure of the database.
+async fn check(
+    state: &State,
+    owner: &Access,
+    definition: &WebhookDefinition,
+) -> Result<(), ApiError> {
+    let stored = state.store.check_stored(owner).await;
     stored.map_err(store_error)?;
-    served::check(&state, &definition).await?;
+    served::check(state, definition).await
+}
+
+async fn create(
+    state: &State,
+    owner: Access,
+    (definition, temporary): (WebhookDefinition, bool),
+    idempotency: Option<Idempotency>,
+) -> Result<CreatedWebhook, StoreError> {
     let created = Timestamp::from(state.clock.now());
     let new = NewWebhook {
         id: WebhookId::from_random(rand::random()),
@@ -72,9 +105,27 @@ pub(super) async fn handler(
         secret: Secret::from_random(rand::random()),
         created,
     };
+    let limit = state.settings.max_webhooks;
+    match idempotency {
+        Some(idempotency) => {
+            let store = &state.store;
+            store.create_webhook_once(&new, limit, &idempotency).await
+        }
+        None => Ok(CreatedWebhook {
+            webhook: state.store.create_webhook(&new, limit).await?,
+            secret: new.secret,
+            repeated: false,
+        }),
+    }
+}
+
+async fn answer(
+    state: &State,
+    created: CreatedWebhook,
+) -> Result<impl IntoResponse + use<>, ApiError> {
     let CreatedWebhook {
         webhook, secret, ..
-    } = create(&state, &new, key).await.map_err(store_error)?;
+    } = created;
     let headers: [(HeaderName, String); 2] = [
         (header::LOCATION, format!("/api/webhooks/{}", webhook.id)),
         // The secret must not end up in a cache.
@@ -87,27 +138,6 @@ pub(super) async fn handler(
         secret: secret.expose().to_owned(),
     };
     Ok((StatusCode::CREATED, headers, tag, Json(created)))
-}
-
-async fn create(
-    state: &State,
-    new: &NewWebhook,
-    key: Option<String>,
-) -> Result<CreatedWebhook, StoreError> {
-    let limit = state.settings.max_webhooks;
-    match key {
-        Some(key) => {
-            let temporary = new.relay_until.is_some();
-            let idempotency = Idempotency::new(key, &new.definition, temporary);
-            let store = &state.store;
-            store.create_webhook_once(new, limit, &idempotency).await
-        }
-        None => Ok(CreatedWebhook {
-            webhook: state.store.create_webhook(new, limit).await?,
-            secret: new.secret.clone(),
-            repeated: false,
-        }),
-    }
 }
 
 /// The header `Idempotency-Key`, if there is one.

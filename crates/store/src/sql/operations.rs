@@ -109,7 +109,8 @@ impl Store {
         Ok(recipients)
     }
 
-    /// The webhooks that are not served as their owners mean it, with whoever is told of that and of which kinds.
+    /// The webhooks that are not served as their owners mean it, with whoever is told of that and of which kinds. Who was switched
+    /// off is told of its own pause first.
     ///
     /// # Errors
     /// A failure of the database.
@@ -122,7 +123,8 @@ impl Store {
                 pairs!(
                     "r.id AS recipient, o.kinds, w.id, w.version, w.disabled_reason, w.refused, w.matched_revision, f.digest,
                      e.breaker, e.failing_since",
-                    "(w.disabled_reason IS NOT NULL OR w.refused IS NOT NULL OR e.breaker <> 'closed')
+                    "(w.disabled_reason IS NOT NULL OR w.refused IS NOT NULL OR e.breaker = 'open')
+                     AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.webhook = r.ordinal)
                      ORDER BY r.ordinal, w.ordinal"
                 ),
                 values![],
@@ -146,7 +148,7 @@ impl Store {
 
     /// The quotas of which nothing is left at `now`, where a webhook of their owner is told so; that of delivery slots where
     /// something waits for one, because all in use is what they are for; that of stored bytes only `with_stored`, because it looks
-    /// at every message of the owner.
+    /// at every message of the owner. Who was switched off is told of its own pause first.
     ///
     /// # Errors
     /// A failure of the database.
@@ -159,7 +161,9 @@ impl Store {
         let found = read
             .rows(
                 "SELECT w.id, w.api_key, o.kinds FROM operational_webhooks o JOIN webhooks w ON w.ordinal = o.webhook
-                 WHERE w.active = 1 AND w.deleted = 0 AND w.api_key IS NOT NULL ORDER BY w.ordinal",
+                 WHERE w.active = 1 AND w.deleted = 0 AND w.api_key IS NOT NULL
+                     AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.webhook = w.ordinal)
+                 ORDER BY w.ordinal",
                 values![],
             )
             .await?;

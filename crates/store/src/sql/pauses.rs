@@ -1,8 +1,10 @@
 //! Pauses: notes which slots a webhook that is switched off does not watch, until it was told of them.
 
+use std::collections::HashSet;
+
 use super::{retried::retried, rows, store::Store};
 use crate::{
-    Pause, StoreError,
+    Pause, StoreError, WebhookId,
     backend::{Connection, Durability, signed, values},
 };
 
@@ -45,6 +47,25 @@ impl Store {
             })
         };
         found.iter().map(pause).collect()
+    }
+
+    /// The webhooks that ask for heartbeats and were not told of a pause yet, whether it is over or not.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn paused_with_heartbeat(&self) -> Result<HashSet<WebhookId>, StoreError> {
+        let mut read = self.read().await?;
+        let found = read
+            .rows(
+                "SELECT w.id FROM pauses p JOIN webhooks w ON w.ordinal = p.webhook
+                 WHERE w.heartbeat_seconds IS NOT NULL AND w.deleted = 0",
+                values![],
+            )
+            .await?;
+        found
+            .iter()
+            .map(|row| rows::webhook_id(row, "id"))
+            .collect()
     }
 
     /// Forgets a pause of which its webhook was told, unless it was switched off again meanwhile.

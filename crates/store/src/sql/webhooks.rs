@@ -7,7 +7,7 @@ use super::{
     rows,
     store::Store,
     webhook_row::{
-        self, SELECT, api_key_ordinal, api_key_text, bump_revision, definition_columns, lock,
+        self, SELECT, api_key_text, bump_revision, definition_columns, lock, lock_api_key,
         mark_deleted, select, select_row, update,
     },
 };
@@ -48,6 +48,23 @@ impl Store {
         retried!(self.try_create_webhook(new, limit, Some(idempotency)))
     }
 
+    /// The webhook of an owner that was created under an idempotency key, if there is one.
+    ///
+    /// # Errors
+    /// [`StoreError::IdempotencyKeyReused`], [`StoreError::NoSuchApiKey`], or a failure of the database.
+    pub async fn created_webhook(
+        &self,
+        owner: &Access,
+        idempotency: &Idempotency,
+    ) -> Result<Option<CreatedWebhook>, StoreError> {
+        let mut snapshot = self.snapshot().await?;
+        let api_key = match owner {
+            Access::All => None,
+            Access::Key(key) => Some(webhook_row::api_key_ordinal(&mut snapshot, key).await?),
+        };
+        created_before(&mut snapshot, api_key, idempotency, &self.keys).await
+    }
+
     async fn try_create_webhook(
         &self,
         new: &NewWebhook,
@@ -58,7 +75,7 @@ impl Store {
         let mut write = self.write(Durability::Durable).await?;
         let api_key = match &new.owner {
             Access::All => None,
-            Access::Key(key) => Some(api_key_ordinal(&mut write, key).await?),
+            Access::Key(key) => Some(lock_api_key(&mut write, key).await?),
         };
         // Before counting, so that two who create at once do not both find room.
         let revision = bump_revision(&mut write).await?;
@@ -141,7 +158,8 @@ impl Store {
     /// is written.
     ///
     /// # Errors
-    /// [`StoreError::MatchesNothing`], [`StoreError::VersionConflict`], [`StoreError::AddressQuota`], or a failure of the database.
+    /// [`StoreError::MatchesNothing`], [`StoreError::VersionConflict`], [`StoreError::AddressQuota`], [`StoreError::NoSuchApiKey`]
+    /// for a caller whose key was revoked, or a failure of the database.
     pub async fn update_webhook(
         &self,
         access: &Access,
@@ -337,12 +355,12 @@ impl Store {
 
 /// The webhook of an owner that an earlier request under this key created.
 async fn created_before(
-    write: &mut Connection,
+    connection: &mut Connection,
     api_key: Option<i64>,
     idempotency: &Idempotency,
     keys: &EncryptionKeys,
 ) -> Result<Option<CreatedWebhook>, StoreError> {
-    let found = write
+    let found = connection
         .row(
             "SELECT id, idempotency_hash FROM webhooks
              WHERE deleted = 0 AND coalesce(api_key, 0) = coalesce(CAST($1 AS BIGINT), 0) AND idempotency_key = $2",
@@ -358,7 +376,7 @@ async fn created_before(
             webhook: id.to_string(),
         });
     }
-    let Some(row) = select_row(write, &Access::All, &id).await? else {
+    let Some(row) = select_row(connection, &Access::All, &id).await? else {
         return Err(StoreError::Corrupt { what: "webhooks" });
     };
     Ok(Some(CreatedWebhook {

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use sluice_store::{
-    Access, ApiKeyId, Breaker, EventKinds, FilterEdit, FilterLimits, Filters, OperationKind,
-    Outcome, Quotas, Store, StoreError, UsedUpQuota, WebhookDefinition, WebhookId,
+    Access, ApiKeyId, Breaker, Commit, Commitment, EndpointState, EventKinds, FilterEdit,
+    FilterLimits, Filters, OperationKind, Outcome, Quotas, Store, StoreError, UsedUpQuota,
+    WebhookDefinition, WebhookId,
 };
 
 use crate::{fixture::*, on_both};
@@ -12,7 +13,9 @@ use crate::{fixture::*, on_both};
 on_both!(
     a_webhook_is_told_of_its_owners_others_and_never_of_itself,
     trouble_is_shown_while_it_lasts,
+    of_endpoints_only_those_are_in_trouble_to_which_nothing_is_sent,
     a_quota_that_is_used_up_is_shown_to_whoever_asked,
+    who_was_switched_off_is_told_of_that_before_what_became_of_others,
     a_webhook_may_be_told_of_operations_and_watch_nothing,
 );
 
@@ -93,6 +96,30 @@ async fn trouble_is_shown_while_it_lasts(fixture: &Fixture) {
     assert_eq!(troubled().await, [], "it is on, and its filter is new");
 }
 
+async fn of_endpoints_only_those_are_in_trouble_to_which_nothing_is_sent(fixture: &Fixture) {
+    let store = &fixture.store;
+    let told = owned(store, 1, None).await;
+    let subject = owned(store, 2, None).await;
+    tell(store, &told, &[OperationKind::EndpointFailing]).await;
+    for breaker in Breaker::ALL {
+        let state = EndpointState {
+            breaker,
+            failing_since: Some(NOW),
+            ..EndpointState::default()
+        };
+        let set = store.set_endpoint(&subject, &state).await;
+        assert!(set.expect("sets"));
+        let found = store.troubled_webhooks().await.expect("reads");
+        let found = found.into_iter().map(|(_, _, webhook)| webhook);
+        let found: Vec<_> = found
+            .map(|webhook| (webhook.id, webhook.failing_since))
+            .collect();
+        let expected = [(subject.clone(), Some(NOW))];
+        let count = usize::from(breaker == Breaker::Open);
+        assert_eq!(found, expected[..count], "{breaker:?}");
+    }
+}
+
 async fn a_quota_that_is_used_up_is_shown_to_whoever_asked(fixture: &Fixture) {
     let store = &fixture.store;
     let (key, _) = with_key(store, 1, "tenant").await;
@@ -115,6 +142,50 @@ async fn a_quota_that_is_used_up_is_shown_to_whoever_asked(fixture: &Fixture) {
         store.used_up_quotas(NOW, true).await.expect("reads"),
         [used_up]
     );
+}
+
+async fn who_was_switched_off_is_told_of_that_before_what_became_of_others(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (key, _) = with_key(store, 1, "tenant").await;
+    let told = owned(store, 1, Some(&key)).await;
+    let subject = owned(store, 2, Some(&key)).await;
+    tell(store, &told, &OperationKind::ALL).await;
+    let quotas = Quotas {
+        webhooks: Some(2),
+        ..Quotas::default()
+    };
+    assert!(store.set_quotas("tenant", quotas).await.expect("sets"));
+    let revision = store.webhook_revision().await.expect("reads");
+    let recorded = store.record_refusal(&subject, revision, "too many").await;
+    assert!(recorded.expect("records"));
+    let shown = async || {
+        let troubled = store.troubled_webhooks().await.expect("reads");
+        let used_up = store.used_up_quotas(NOW, false).await.expect("reads");
+        (troubled.len(), used_up.len())
+    };
+    let reach = async |slot| {
+        let commit = Commit::slot(Commitment::Confirmed, slot, &[], NOW);
+        store.commit(&commit).await.expect("commits");
+    };
+    let switch = async |active| {
+        let definition = WebhookDefinition {
+            active,
+            operations: OperationKind::ALL.into_iter().collect(),
+            ..definition()
+        };
+        let updated = store.update_webhook(&Access::All, &told, &definition, None);
+        updated.await.expect("updates").expect("exists");
+    };
+    reach(7).await;
+    assert_eq!(shown().await, (1, 1));
+    switch(false).await;
+    reach(8).await;
+    switch(true).await;
+    assert_eq!(shown().await, (0, 0), "it was not told of its pause");
+    for pause in store.ended_pauses().await.expect("reads") {
+        store.forget_pause(&pause).await.expect("forgets");
+    }
+    assert_eq!(shown().await, (1, 1));
 }
 
 async fn a_webhook_may_be_told_of_operations_and_watch_nothing(fixture: &Fixture) {

@@ -1,5 +1,7 @@
 //! Pauses: a webhook that was switched off is told which slots it did not watch.
 
+use std::{slice, time::Duration};
+
 use sluice_store::{
     Access, Commit, Commitment, Outcome, Pause, Store, WebhookDefinition, WebhookId,
 };
@@ -12,6 +14,7 @@ on_both!(
     a_pause_that_no_slot_passed_and_one_before_the_first_slot_are_none,
     what_was_told_of_twice_paused_slots_is_one_pause,
     an_endpoint_that_is_gone_and_a_key_that_is_revoked_pause_too,
+    a_webhook_with_heartbeats_is_known_as_paused_until_it_was_told_of_the_pause,
 );
 
 async fn reach(store: &Store, slot: u64) {
@@ -80,7 +83,7 @@ async fn a_pause_is_kept_from_when_a_webhook_is_switched_off_until_it_was_told_o
         first_slot: 11,
         last_slot: 20,
     };
-    assert_eq!(told, std::slice::from_ref(&pause));
+    assert_eq!(told, slice::from_ref(&pause));
     let other = fixture.another().await;
     assert_eq!(pauses(&other).await, [(11, 20)]);
     store.forget_pause(&pause).await.expect("forgets");
@@ -159,4 +162,42 @@ async fn an_endpoint_that_is_gone_and_a_key_that_is_revoked_pause_too(fixture: &
     switch(store, &gone, true).await;
     switch(store, &revoked, true).await;
     assert_eq!(pauses(store).await, [(11, 30), (21, 30)]);
+}
+
+async fn a_webhook_with_heartbeats_is_known_as_paused_until_it_was_told_of_the_pause(
+    fixture: &Fixture,
+) {
+    let store = &fixture.store;
+    let write = async |id: &WebhookId, active: bool| {
+        let definition = WebhookDefinition {
+            active,
+            heartbeat: Some(Duration::from_secs(60)),
+            ..definition()
+        };
+        let updated = store.update_webhook(&Access::All, id, &definition, None);
+        updated.await.expect("updates").expect("exists");
+    };
+    let paused = async || {
+        let paused = store.paused_with_heartbeat().await.expect("reads");
+        paused.into_iter().collect::<Vec<_>>()
+    };
+    let (id, deleted) = (with_webhook(store, 1).await, with_webhook(store, 2).await);
+    let without = with_webhook(store, 3).await;
+    write(&id, true).await;
+    reach(store, 10).await;
+    assert_eq!(paused().await, []);
+    write(&deleted, false).await;
+    let gone = store.delete_webhook(&Access::All, &deleted).await;
+    assert!(gone.expect("deletes"));
+    switch(store, &without, false).await;
+    write(&id, false).await;
+    assert_eq!(paused().await, slice::from_ref(&id), "it is off");
+    reach(store, 20).await;
+    write(&id, true).await;
+    switch(store, &without, true).await;
+    assert_eq!(paused().await, slice::from_ref(&id), "it was not told");
+    for pause in store.ended_pauses().await.expect("reads") {
+        store.forget_pause(&pause).await.expect("forgets");
+    }
+    assert_eq!(paused().await, []);
 }

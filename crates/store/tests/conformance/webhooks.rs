@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use sluice_store::{
-    Access, Commitment, DeliveryOrder, Filters, LeaseRequest, Retention, StoreError, TenantShares,
-    WebhookDefinition, WebhookId,
+    Access, Commitment, DeliveryOrder, Filters, Idempotency, LeaseRequest, Retention, StoreError,
+    TenantShares, WebhookDefinition, WebhookId,
 };
 
 use crate::{fixture::*, on_both};
 
 on_both!(
     a_webhook_comes_back_as_it_was_written,
+    a_creation_is_found_by_its_owner_under_its_idempotency_key,
     lists_go_through_every_webhook_once,
     an_update_of_an_old_version_is_refused,
     the_store_refuses_a_webhook_that_can_never_fire,
@@ -48,6 +49,37 @@ async fn a_webhook_comes_back_as_it_was_written(fixture: &Fixture) {
     assert!(!delete().await.expect("is gone"));
     let read = store.webhook(&Access::All, &created.id).await;
     assert_eq!(read.expect("reads"), None);
+}
+
+async fn a_creation_is_found_by_its_owner_under_its_idempotency_key(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (key, _) = with_key(store, 1, "tenant").await;
+    let owner = Access::Key(key.clone());
+    let mut new = webhook(1);
+    new.owner = owner.clone();
+    let once = |temporary| Idempotency::new("once".to_owned(), &new.definition, temporary);
+    let found = async |owner: &Access| {
+        let found = store.created_webhook(owner, &once(false)).await;
+        found.expect("reads")
+    };
+    assert!(found(&owner).await.is_none());
+    let created = store.create_webhook_once(&new, 1, &once(false)).await;
+    let created = created.expect("created");
+    let again = found(&owner).await.expect("exists");
+    assert_eq!(
+        (again.webhook, again.secret, again.repeated),
+        (created.webhook, created.secret, true)
+    );
+    assert!(found(&Access::All).await.is_none());
+    let reused = store.created_webhook(&owner, &once(true)).await;
+    assert!(matches!(
+        reused,
+        Err(StoreError::IdempotencyKeyReused { .. })
+    ));
+    let revoked = store.revoke_api_key(key.as_str(), NOW).await;
+    revoked.expect("revokes");
+    let refused = store.created_webhook(&owner, &once(false)).await;
+    assert!(matches!(refused, Err(StoreError::NoSuchApiKey { .. })));
 }
 
 async fn lists_go_through_every_webhook_once(fixture: &Fixture) {

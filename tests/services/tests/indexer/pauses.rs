@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use sluice_geyser::{SlotStatus, scripted::Connection};
+use sluice_geyser::{
+    SlotStatus,
+    scripted::{Code, Connection},
+};
 use sluice_harness::indexer::{IndexerHarness, request, send, soon};
 use sluice_store::{
     Access, Backfill, BackfillKind, BackfillRequest, BackfillState, EventKind, Timestamp,
@@ -24,9 +27,13 @@ use crate::{
 on_both!(
     a_webhook_that_was_off_is_told_so_first_and_a_backfill_tells_the_rest_once,
     a_webhook_whose_receiver_was_gone_is_told_of_the_pause_before_what_follows,
+    a_webhook_that_is_on_again_while_the_stream_is_silent_gets_no_heartbeat_before_it_is_told_of_the_pause,
     a_dry_run_finds_what_a_backfill_would_tell_and_stores_nothing,
     slots_that_the_node_has_no_more_are_counted_as_lost,
 );
+
+/// How long heartbeats are waited for that must not come: several of their intervals, and far less than the stream may be silent.
+const SEVERAL_HEARTBEATS: Duration = Duration::from_secs(4);
 
 /// A webhook on the transactions of the program.
 fn definition(harness: &IndexerHarness, active: bool) -> WebhookDefinition {
@@ -38,9 +45,12 @@ fn definition(harness: &IndexerHarness, active: bool) -> WebhookDefinition {
 }
 
 async fn switch(harness: &IndexerHarness, id: &WebhookId, active: bool) {
-    let definition = definition(harness, active);
+    write(harness, id, &definition(harness, active)).await;
+}
+
+async fn write(harness: &IndexerHarness, id: &WebhookId, definition: &WebhookDefinition) {
     let store = &harness.store;
-    let update = store.update_webhook(&Access::All, id, &definition, None);
+    let update = store.update_webhook(&Access::All, id, definition, None);
     update.await.expect("updates").expect("exists");
 }
 
@@ -197,6 +207,45 @@ async fn a_webhook_whose_receiver_was_gone_is_told_of_the_pause_before_what_foll
     switch(&harness, &id, true).await;
     pass_what_follows_the_pause(&mut harness, &mut live).await;
     assert_eq!(short(&harness.bodies(4).await), STREAMED);
+    indexer.stop().await;
+}
+
+async fn a_webhook_that_is_on_again_while_the_stream_is_silent_gets_no_heartbeat_before_it_is_told_of_the_pause(
+    mut harness: IndexerHarness,
+) {
+    let id = harness.create(1, definition(&harness, true)).await;
+    let indexer = harness.start().await;
+    let (mut live, _) = harness.listening().await;
+    indexer.until_checkpoint(10).await;
+    switch(&harness, &id, false).await;
+    let name = request(&mut live).await.slots.expect("always");
+    send(&live, [slot(&name, 10, SlotStatus::Completed)]).await;
+    let without = |_: u16, body: &Value| body["filter"]["inForceRevision"] == 2;
+    indexer.until_ready(without).await;
+    pass(&live, &name, 11..=12).await;
+    indexer.until_checkpoint(12).await;
+
+    let fail = async |connection: Connection| {
+        let failed = connection.fail(Code::Unavailable, "down").await;
+        failed.expect("the client is there");
+    };
+    fail(live).await;
+    // The session has looked for pauses, and waits for what comes first.
+    let (silent, _) = harness.accept().await;
+    let with_heartbeat = WebhookDefinition {
+        heartbeat: Some(Duration::from_secs(1)),
+        ..definition(&harness, true)
+    };
+    write(&harness, &id, &with_heartbeat).await;
+    sleep(SEVERAL_HEARTBEATS).await;
+    fail(silent).await;
+    let received = harness.received(2).await;
+    let mut bodies: Vec<Value> = received
+        .iter()
+        .map(|request| serde_json::from_slice(&request.body).expect("JSON"))
+        .collect();
+    bodies.sort_by_key(|body| body["sequence"].as_u64());
+    assert_eq!(short(&bodies[..2]), ["resumed 11-12", "heartbeat 12"]);
     indexer.stop().await;
 }
 

@@ -344,6 +344,58 @@ async fn a_key_of_which_too_much_is_kept_is_refused_what_would_keep_more() {
 }
 
 #[tokio::test]
+async fn a_creation_that_is_repeated_is_answered_again_whatever_was_used_up_meanwhile() {
+    let api = api(false).await;
+    let (key, other) = (api.key(1).await, api.key(2).await);
+    let create = async |key: &Key, body: &Value, name: &str| {
+        let headers = [
+            ("authorization", key.header.as_str()),
+            ("idempotency-key", name),
+        ];
+        let response = api.with(Method::POST, "/api/webhooks", Some(body), &headers);
+        read(response.await).await
+    };
+    let (status, first) = create(&key, &valid(), "order-1").await;
+    assert_eq!(status, StatusCode::CREATED, "{first}");
+    let id = first["webhook"]["id"].as_str().expect("text");
+    let mut changed = valid();
+    changed["description"] = json!("another one");
+    let used_up = async |code: &str| {
+        let (status, again) = create(&key, &valid(), "order-1").await;
+        assert_eq!(status, StatusCode::CREATED, "{code}: {again}");
+        assert_eq!(again["secret"], first["secret"], "{code}");
+        assert_eq!(again["webhook"]["id"], id, "{code}");
+        let (_, problem) = create(&key, &changed, "order-1").await;
+        assert_eq!(problem["code"], "idempotency_key_reused", "{code}");
+        let (_, problem) = create(&key, &valid(), "order-2").await;
+        assert_eq!(problem["code"], code, "{problem}");
+    };
+    let quotas = Quotas {
+        webhooks: Some(1),
+        ..Quotas::default()
+    };
+    assert!(api.store.set_quotas("key 1", quotas).await.expect("sets"));
+    used_up("too_many_webhooks").await;
+    let served = AddressLimits {
+        accounts: Some(1),
+        ..AddressLimits::default()
+    };
+    let recorded = api.store.record_address_limits(served).await;
+    recorded.expect("written");
+    used_up("filter_not_served").await;
+    let quotas = Quotas {
+        stored_mib: Some(1),
+        ..Quotas::default()
+    };
+    assert!(api.store.set_quotas("key 1", quotas).await.expect("sets"));
+    api.message_of(&format!("/api/webhooks/{id}"), 1 << 20)
+        .await;
+    used_up("stored_quota").await;
+    let (_, problem) = create(&other, &valid(), "order-1").await;
+    assert_eq!(problem["code"], "filter_not_served", "of another owner");
+}
+
+#[tokio::test]
 async fn a_key_whose_rate_holds_messages_back_is_refused_what_would_send_more() {
     let api = api(false).await;
     let key = api.key(1).await;
