@@ -11,6 +11,8 @@ use sluice_store::{
     Store, StoreError,
     testing::{BroughtSettings, Disk, PoolMode, Pooler, PrivateCluster},
 };
+use sqlx::{Connection, PgConnection};
+use tokio::task::JoinSet;
 
 /// What docs/operations.md tells to set for the user of a pooled database.
 const SETTINGS: [(&str, &str); 5] = [
@@ -20,6 +22,11 @@ const SETTINGS: [(&str, &str); 5] = [
     ("tcp_keepalives_count", "4"),
     ("tcp_user_timeout", "8s"),
 ];
+
+/// Other clients of the same user and database, and how often a store is opened beside them.
+const BUSY_CLIENTS: u32 = 8;
+const OPENS: u32 = 200;
+const OPENS_OF_TAKEN: u32 = 10;
 
 /// A port that nobody listens on.
 fn port() -> u16 {
@@ -76,6 +83,62 @@ async fn a_pooler_that_would_undo_leadership_is_refused_with_the_reason() {
     let opened = open(&pooler(kind)).await;
     let error = opened.expect_err("is refused").to_string();
     assert!(error.contains("tcp_user_timeout"), "{error}");
+}
+
+/// Clients that keep a pooler busy, with short transactions and some that take longer, until they are dropped.
+fn busy(pooler: &Pooler) -> JoinSet<()> {
+    let url = PrivateCluster::url_at(pooler.address(), "own");
+    let mut busy = JoinSet::new();
+    for client in 0..BUSY_CLIENTS {
+        let url = url.clone();
+        busy.spawn(async move {
+            let mut session = PgConnection::connect(&url).await.expect("connects");
+            let statement = if client % 4 == 0 {
+                "SELECT pg_sleep(0.002)"
+            } else {
+                "SELECT 1"
+            };
+            loop {
+                let run = sqlx::raw_sql(statement).execute(&mut session).await;
+                run.expect("runs");
+            }
+        });
+    }
+    busy
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pooler_that_shares_its_connections_is_refused_however_busy_it_is() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("temporary folder");
+    let (cluster, server) = server(folder.path()).await;
+    // So that nothing else is a reason to refuse it.
+    cluster.set_for_user(&SETTINGS).await.expect("sets");
+    let place = folder.path().join("pooler");
+    let kind = (PoolMode::Transaction, BroughtSettings::LeftOut);
+    let pooler = Pooler::start(&place, port(), server, kind).expect("pgbouncer starts");
+    let mut busy = busy(&pooler);
+    for nth in 0..OPENS {
+        let error = open(&pooler).await.expect_err("is refused").to_string();
+        assert!(error.contains("shares its connections"), "{nth}: {error}");
+    }
+    busy.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pooler_in_session_mode_and_the_server_are_taken_however_busy_they_are() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("temporary folder");
+    let (cluster, server) = server(folder.path()).await;
+    cluster.set_for_user(&SETTINGS).await.expect("sets");
+    let place = folder.path().join("pooler");
+    let kind = (PoolMode::Session, BroughtSettings::LeftOut);
+    let pooler = Pooler::start(&place, port(), server, kind).expect("pgbouncer starts");
+    let mut busy = busy(&pooler);
+    for _ in 0..OPENS_OF_TAKEN {
+        open(&pooler).await.expect("is taken").close().await;
+        let direct = Store::connect(&PrivateCluster::url_at(server, "own")).await;
+        direct.expect("is taken").close().await;
+    }
+    busy.shutdown().await;
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Schema of a database: its migrations, and which of them have been applied.
 
-use std::path::Path;
+use std::{collections::HashSet, path::Path};
 
 use sqlx::{
     Connection as _, SqlSafeStr as _, SqliteConnection,
@@ -15,13 +15,16 @@ include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
 /// The table of the migrations that were applied; no row, or NULL, in a database that has no schema.
 pub(super) const TABLE_IN_SQLITE: &str =
     "SELECT name FROM sqlite_master WHERE name = '_sqlx_migrations'";
-pub(super) const TABLE_IN_POSTGRES: &str = "SELECT to_regclass('_sqlx_migrations')::TEXT";
+const TABLE_IN_POSTGRES: &str = "SELECT to_regclass('_sqlx_migrations')::TEXT";
 
 /// What a database begins with that had no schema: there is no process of another release that could not read it.
 pub(super) const BEGIN_NEW: &str = "UPDATE usage SET shares_bodies = 1";
 
 /// Number of the last migration that was applied; NULL in a table without rows.
 const APPLIED: &str = "SELECT MAX(version) FROM _sqlx_migrations";
+
+/// Numbers of the migrations that were applied.
+const EACH_APPLIED: &str = "SELECT version FROM _sqlx_migrations";
 
 /// A schema by the numbers of migrations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,18 +91,25 @@ pub(super) async fn of_file(path: &Path) -> Result<SchemaVersion, sqlx::Error> {
     Ok(SchemaVersion::new(applied, &sqlite_migrations()))
 }
 
-/// The schema of a database on a server.
-pub(super) async fn of_server(connection: &mut PgConnection) -> Result<SchemaVersion, sqlx::Error> {
+/// Numbers of the migrations that were applied to a database on a server; None in one that has no schema.
+pub(super) async fn applied_to_server(
+    connection: &mut PgConnection,
+) -> Result<Option<HashSet<i64>>, sqlx::Error> {
     let table: Option<String> = sqlx::query_scalar(TABLE_IN_POSTGRES)
         .fetch_one(&mut *connection)
         .await?;
-    let applied = match table {
-        Some(_) => {
-            sqlx::query_scalar(APPLIED)
-                .fetch_one(&mut *connection)
-                .await?
-        }
-        None => None,
-    };
-    Ok(SchemaVersion::new(applied, &postgres_migrations()))
+    if table.is_none() {
+        return Ok(None);
+    }
+    let applied: Vec<i64> = sqlx::query_scalar(EACH_APPLIED)
+        .fetch_all(connection)
+        .await?;
+    Ok(Some(applied.into_iter().collect()))
+}
+
+/// The schema of a database on a server.
+pub(super) async fn of_server(connection: &mut PgConnection) -> Result<SchemaVersion, sqlx::Error> {
+    let applied = applied_to_server(connection).await?;
+    let last = applied.and_then(|applied| applied.into_iter().max());
+    Ok(SchemaVersion::new(last, &postgres_migrations()))
 }

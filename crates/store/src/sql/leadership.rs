@@ -14,7 +14,8 @@ use crate::{
 };
 
 /// How long a leader leads after it last renewed that, by the database's clock. It renews it every second; another one
-/// takes over when it was silent for this long, and within three seconds more.
+/// takes over when it was silent for this long, and within three seconds more. In PostgreSQL so is one followed that holds the
+/// lock without a lease, stopped before its first or after its last.
 const LEASE: Duration = Duration::from_secs(9);
 
 /// What a standby takes beyond the lease: it asks every second, and waits for the lock of a leader that stands still.

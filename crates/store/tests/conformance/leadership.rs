@@ -1,9 +1,9 @@
 //! Leadership: one process ingests, others stand by.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sluice_store::{Commit, Commitment, Leadership, Store, StoreError};
-
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tokio::time::{sleep, timeout};
 
 use crate::{fixture::*, on_both};
@@ -16,6 +16,13 @@ on_both!(
 
 /// No step takes longer unless something hangs: several times the silence after which a leader is followed.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a leader leads after its last sign of life, and how soon it is followed on a machine that is not busy.
+const LEADERS_LEASE: Duration = Duration::from_secs(9);
+const TAKE_OVER: Duration = Duration::from_secs(15);
+
+/// The lock of the leader in PostgreSQL, "sluice.l".
+const LEADER_LOCK: i64 = 0x736c_7569_6365_2e6c;
 
 /// Asks for the leadership until it is free.
 async fn lead(store: &Store) -> Leadership {
@@ -144,4 +151,48 @@ async fn a_write_that_is_under_way_is_awaited_before_another_leads(fixture: &Fix
     let both = timeout(PATIENCE, async { tokio::join!(writing, taking) });
     let (written, (there, _next)) = both.await.expect("the old leader is not refused");
     assert_eq!(written, there, "nothing is written once another leads");
+}
+
+/// A raw session that holds the lock of the leader, without a lease of its own; and its process.
+async fn with_lock(fixture: &Fixture) -> (PgConnection, i32) {
+    let mut holder = fixture.session().await;
+    let took =
+        sqlx::query_as("SELECT pg_try_advisory_lock($1), pg_backend_pid()").bind(LEADER_LOCK);
+    let (took, process): (bool, i32) = took.fetch_one(&mut holder).await.expect("asks");
+    assert!(took, "the lock is free");
+    (holder, process)
+}
+
+/// Who takes the free lock notes its lease a moment later: in that moment there is none, or one that was over long ago.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_has_just_taken_the_lock_is_not_deposed() {
+    let fixture = Fixture::postgres("one_that_has_just_taken_the_lock").await;
+    for until in ["NULL", "1"] {
+        let (mut holder, process) = with_lock(&fixture).await;
+        let set = format!("UPDATE leadership SET until = {until}");
+        let set = sqlx::query(AssertSqlSafe(set)).execute(&mut holder).await;
+        set.expect("sets");
+        let asked = fixture.store.try_acquire_leadership().await;
+        assert!(asked.expect("asks").is_none(), "until {until}");
+        let lives = sqlx::query_scalar("SELECT pg_backend_pid()");
+        let lives: i32 = lives.fetch_one(&mut holder).await.expect("is not deposed");
+        assert_eq!(lives, process);
+        holder.close().await.expect("closes");
+        let leader = lead(&fixture.store).await;
+        leader.release().await.expect("releases");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_stands_still_between_the_lock_and_its_first_lease_is_followed_in_time() {
+    let fixture = Fixture::postgres("one_that_stands_still_before_its_lease").await;
+    let begun = Instant::now();
+    let (mut holder, _) = with_lock(&fixture).await;
+    let next = lead(&fixture.store).await;
+    let took = begun.elapsed();
+    assert!(took >= LEADERS_LEASE, "it was not waited for: {took:?}");
+    assert!(took <= TAKE_OVER, "{took:?}");
+    let late = sqlx::query("SELECT 1").execute(&mut holder).await;
+    assert!(late.is_err(), "the session that held the lock goes on");
+    next.release().await.expect("releases");
 }

@@ -4,13 +4,23 @@
 //! out the settings of a session leaves out what ends the session of a leader that stands still. Either would let two
 //! processes lead, so both are refused.
 
+use std::mem;
+
 use sqlx::{AssertSqlSafe, PgConnection, PgPool, Postgres, Row as _, pool::PoolConnection};
 
 use super::SESSION;
-use crate::error::Cause;
+use crate::{StoreError, backend::answer::answered, error::Cause};
 
-/// Which process of the server answers, asked without a prepared statement, which a shared connection may not have.
+/// Which process of the server answers, asked without a prepared statement, which a shared connection may not have; and the same
+/// of a transaction that holds its connection of the server until it ends.
 const WHO_ANSWERS: &str = "SELECT pg_backend_pid() AS pid";
+const WHO_HOLDS: &str = "BEGIN; SELECT pg_backend_pid() AS pid";
+
+/// How often two clients ask who answers them, one while the other holds a transaction. A pooler that shares its connections
+/// passes a round in which chance gives both what they had before. That is likeliest where others keep all of its connections
+/// busy but two: the first client is given either of these, and the second what is left. So all rounds are passed once in
+/// 2^32 times at most, and where it has more to choose from much more rarely.
+const ROUNDS: u32 = 32;
 
 /// A setting as the session began with it: what is about TCP reads as 0 otherwise where there is none.
 const SETTING: &str = "SELECT reset_val FROM pg_settings WHERE name = ";
@@ -44,16 +54,12 @@ pub(super) async fn refuse(pool: &PgPool) -> Result<(), Cause> {
         }
         Err(error) => return Err(error.into()),
     };
-    let first = who_answers(&mut one).await?;
-    // Holds its connection of the server until it ends.
-    sqlx::raw_sql("BEGIN").execute(&mut *other).await?;
-    if who_answers(&mut other).await? == first || who_answers(&mut one).await? != first {
+    if shares_connections(&mut one, &mut other).await? {
         return Err(PoolerError::SharesConnections.into());
     }
-    sqlx::raw_sql("ROLLBACK").execute(&mut *other).await?;
     for (setting, wanted) in SESSION {
         let asked = AssertSqlSafe(format!("{SETTING}'{setting}'"));
-        let row = sqlx::raw_sql(asked).fetch_one(&mut *one).await?;
+        let row = answered(sqlx::raw_sql(asked).fetch_one(&mut *one)).await?;
         if row.try_get::<String, _>("reset_val")? != wanted {
             return Err(PoolerError::DropsSettings { setting }.into());
         }
@@ -69,7 +75,39 @@ async fn acquire_two(
     Ok((one, other))
 }
 
-async fn who_answers(connection: &mut PgConnection) -> Result<i32, sqlx::Error> {
-    let row = sqlx::raw_sql(WHO_ANSWERS).fetch_one(connection).await?;
-    row.try_get("pid")
+/// Whether one of two clients is ever answered by another process of the server than before, or both by the same one. The server
+/// itself, and a pooler in session mode, give each client a process of its own for as long as it is connected.
+async fn shares_connections(
+    one: &mut PgConnection,
+    other: &mut PgConnection,
+) -> Result<bool, StoreError> {
+    let (mut holder, mut asker) = (
+        (who_answers(one, WHO_ANSWERS).await?, one),
+        (who_answers(other, WHO_ANSWERS).await?, other),
+    );
+    if holder.0 == asker.0 {
+        return Ok(true);
+    }
+    for round in 0..ROUNDS {
+        if who_answers(holder.1, WHO_HOLDS).await? != holder.0
+            || who_answers(asker.1, WHO_ANSWERS).await? != asker.0
+        {
+            return Ok(true);
+        }
+        answered(sqlx::raw_sql("ROLLBACK").execute(&mut *holder.1)).await?;
+        // A pooler that nobody else uses deals its connections out in one order: the last one first, which shows when the other
+        // client is first now, or the one that is free longest, which shows when the same one is.
+        if round % 2 == 0 {
+            mem::swap(&mut holder, &mut asker);
+        }
+    }
+    Ok(false)
+}
+
+async fn who_answers(
+    connection: &mut PgConnection,
+    asked: &'static str,
+) -> Result<i32, StoreError> {
+    let row = answered(sqlx::raw_sql(asked).fetch_one(connection)).await?;
+    Ok(row.try_get("pid")?)
 }
