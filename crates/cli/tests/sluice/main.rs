@@ -1,6 +1,7 @@
 //! Tests of the binary `sluice` as its users run it, beside an installation that each makes for itself.
 
 mod doctor;
+mod keyless;
 mod keys;
 mod listen;
 mod service;
