@@ -85,6 +85,15 @@ async fn a_pooler_that_would_undo_leadership_is_refused_with_the_reason() {
     assert!(error.contains("tcp_user_timeout"), "{error}");
 }
 
+/// A pooler of this mode before a server whose user has all settings, so that these are no reason to refuse it.
+async fn pooler_of(folder: &Path, mode: PoolMode) -> (PrivateCluster, SocketAddr, Pooler) {
+    let (cluster, server) = server(folder).await;
+    cluster.set_for_user(&SETTINGS).await.expect("sets");
+    let kind = (mode, BroughtSettings::LeftOut);
+    let pooler = Pooler::start(&folder.join("pooler"), port(), server, kind);
+    (cluster, server, pooler.expect("pgbouncer starts"))
+}
+
 /// Clients that keep a pooler busy, with short transactions and some that take longer, until they are dropped.
 fn busy(pooler: &Pooler) -> JoinSet<()> {
     let url = PrivateCluster::url_at(pooler.address(), "own");
@@ -110,12 +119,7 @@ fn busy(pooler: &Pooler) -> JoinSet<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pooler_that_shares_its_connections_is_refused_however_busy_it_is() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("temporary folder");
-    let (cluster, server) = server(folder.path()).await;
-    // So that nothing else is a reason to refuse it.
-    cluster.set_for_user(&SETTINGS).await.expect("sets");
-    let place = folder.path().join("pooler");
-    let kind = (PoolMode::Transaction, BroughtSettings::LeftOut);
-    let pooler = Pooler::start(&place, port(), server, kind).expect("pgbouncer starts");
+    let (_cluster, _, pooler) = pooler_of(folder.path(), PoolMode::Transaction).await;
     let mut busy = busy(&pooler);
     for nth in 0..OPENS {
         let error = open(&pooler).await.expect_err("is refused").to_string();
@@ -127,11 +131,7 @@ async fn a_pooler_that_shares_its_connections_is_refused_however_busy_it_is() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pooler_in_session_mode_and_the_server_are_taken_however_busy_they_are() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("temporary folder");
-    let (cluster, server) = server(folder.path()).await;
-    cluster.set_for_user(&SETTINGS).await.expect("sets");
-    let place = folder.path().join("pooler");
-    let kind = (PoolMode::Session, BroughtSettings::LeftOut);
-    let pooler = Pooler::start(&place, port(), server, kind).expect("pgbouncer starts");
+    let (_cluster, server, pooler) = pooler_of(folder.path(), PoolMode::Session).await;
     let mut busy = busy(&pooler);
     for _ in 0..OPENS_OF_TAKEN {
         open(&pooler).await.expect("is taken").close().await;
@@ -144,11 +144,7 @@ async fn a_pooler_in_session_mode_and_the_server_are_taken_however_busy_they_are
 #[tokio::test]
 async fn a_pooler_in_session_mode_is_taken_and_one_process_leads_through_it() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("temporary folder");
-    let (cluster, server) = server(folder.path()).await;
-    cluster.set_for_user(&SETTINGS).await.expect("sets");
-    let place = folder.path().join("pooler");
-    let kind = (PoolMode::Session, BroughtSettings::LeftOut);
-    let pooler = Pooler::start(&place, port(), server, kind).expect("pgbouncer starts");
+    let (_cluster, _, pooler) = pooler_of(folder.path(), PoolMode::Session).await;
     let (one, other) = (open(&pooler).await, open(&pooler).await);
     let (one, other) = (one.expect("is taken"), other.expect("is taken"));
     let lead = one.try_acquire_leadership().await.expect("answers");

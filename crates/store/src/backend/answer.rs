@@ -6,7 +6,7 @@ use crate::StoreError;
 
 /// How long any statement may take. None takes a second but on a database that is overloaded; a network that swallows
 /// everything would hold its caller for a quarter of an hour.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The answer to a statement, or an error once it takes too long.
 pub(super) async fn answered<T>(

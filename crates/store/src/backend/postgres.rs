@@ -20,7 +20,7 @@ use sqlx::{
 
 pub(crate) use self::leadership::PostgresLeadership;
 use super::{
-    answer::{answered, in_time},
+    answer::{ANSWER_TIMEOUT, answered, in_time},
     connection::{Connection, Durability, open_error},
     schema::{self, SchemaVersion},
 };
@@ -31,9 +31,6 @@ const CONNECTIONS: u32 = 8;
 
 /// How long a caller waits for a connection before it fails, because the database is away or overloaded.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long the beginning of a transaction may take, a connection for it included: as long as any statement.
-const BEGIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a returned connection may take to show that it still works, before it is closed: on one whose statement was
 /// given up, the answer may never come.
@@ -72,12 +69,13 @@ pub(crate) struct PostgresDatabase(Arc<Inner>);
 struct Inner {
     options: PgConnectOptions,
     pool: PgPool,
+    /// How long the beginning of a transaction may take, a connection for it included.
     begin_timeout: Duration,
 }
 
 impl PostgresDatabase {
     pub(crate) async fn open(url: &str) -> Result<Self, StoreError> {
-        Self::open_with(url, BEGIN_TIMEOUT).await
+        Self::open_with(url, ANSWER_TIMEOUT).await
     }
 
     async fn open_with(url: &str, begin_timeout: Duration) -> Result<Self, StoreError> {

@@ -112,8 +112,8 @@ impl Store {
             let updated = updating.await?;
             changes = updated.changes;
             recovering = recovery::begin(&mut write, &updated.recovered, now, most).await?;
-            for (webhook, state) in &updated.changed {
-                if let Some(at) = next_probe(state, now) {
+            for (webhook, endpoint) in &updated.changed {
+                if let Some(at) = next_probe(&endpoint.state, now) {
                     probe(&mut write, *webhook, at).await?;
                 }
             }
@@ -306,8 +306,8 @@ struct UpdatedEndpoints {
     changes: Vec<EndpointChange>,
     /// The webhooks whose endpoint recovered.
     recovered: Vec<i64>,
-    /// The webhooks whose endpoint is not as it was before them all, with its state.
-    changed: Vec<(i64, EndpointState)>,
+    /// The webhooks whose endpoint is not as it was before them all.
+    changed: Vec<(i64, Endpoint)>,
 }
 
 /// Lets `on_attempt` change the endpoints, and notes the last accepted delivery.
@@ -348,10 +348,7 @@ async fn update_endpoints(
     Ok(UpdatedEndpoints {
         changes,
         recovered,
-        changed: changed
-            .into_iter()
-            .map(|(webhook, endpoint)| (webhook, endpoint.state))
-            .collect(),
+        changed,
     })
 }
 

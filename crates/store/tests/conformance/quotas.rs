@@ -34,11 +34,17 @@ async fn tenant(store: &Store, number: u8, count: u8, quotas: Quotas) -> (ApiKey
     let name = format!("tenant {number}");
     let (key, _) = with_key(store, number, &name).await;
     assert!(store.set_quotas(&name, quotas).await.expect("sets"));
+    let id = another_of(store, &key, number, count).await;
+    (key, id)
+}
+
+/// The webhook `number` of a key, that is owed messages 1 to `count`.
+async fn another_of(store: &Store, key: &ApiKeyId, number: u8, count: u8) -> WebhookId {
     let mut new = webhook(number);
     new.owner = Access::Key(key.clone());
     let id = store.create_webhook(&new, 100).await.expect("created").id;
     owe(store, &id, count).await;
-    (key, id)
+    id
 }
 
 async fn owe(store: &Store, id: &WebhookId, count: u8) {
@@ -104,10 +110,7 @@ async fn a_key_has_so_many_deliveries_leased_by_all_processes(fixture: &Fixture)
         ..Quotas::default()
     };
     let (key, first) = tenant(store, 1, 9, quotas).await;
-    let mut new = webhook(2);
-    new.owner = Access::Key(key.clone());
-    let second = store.create_webhook(&new, 100).await.expect("created").id;
-    owe(store, &second, 9).await;
+    let second = another_of(store, &key, 2, 9).await;
     let (_, free) = tenant(store, 3, 9, Quotas::default()).await;
 
     let leased = lease(store, NOW).await;
@@ -125,15 +128,6 @@ async fn a_key_has_so_many_deliveries_leased_by_all_processes(fixture: &Fixture)
         !lease(another, NOW).await.is_empty(),
         "places are free again"
     );
-}
-
-/// The webhook `number` of a key, that is owed messages 1 to `count`.
-async fn another_of(store: &Store, key: &ApiKeyId, number: u8, count: u8) -> WebhookId {
-    let mut new = webhook(number);
-    new.owner = Access::Key(key.clone());
-    let id = store.create_webhook(&new, 100).await.expect("created").id;
-    owe(store, &id, count).await;
-    id
 }
 
 /// Draws of one of two after which the other has had its turn, all but once in a million times.

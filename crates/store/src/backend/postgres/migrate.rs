@@ -12,8 +12,7 @@ use sqlx::{
 };
 use tokio::time::Instant;
 
-use super::BEGIN_TIMEOUT;
-use crate::backend::schema;
+use crate::backend::{answer::ANSWER_TIMEOUT, schema};
 
 /// Number of the advisory lock that lets one process at a time bring the schema up to date.
 const MIGRATION_LOCK: i64 = 0x736c_7569_6365_2e6d;
@@ -92,7 +91,7 @@ async fn apply_next(pool: &PgPool, migrations: &Migrator) -> Result<Progress, sq
 async fn in_time<T>(
     answer: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, sqlx::Error> {
-    let answer = tokio::time::timeout(BEGIN_TIMEOUT, answer).await;
+    let answer = tokio::time::timeout(ANSWER_TIMEOUT, answer).await;
     answer.map_err(|elapsed| sqlx::Error::Io(elapsed.into()))?
 }
 
