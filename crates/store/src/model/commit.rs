@@ -71,7 +71,8 @@ pub struct Committed {
     pub inserted_at: BTreeMap<Commitment, u64>,
     /// Those of the checkpoints that the commit named, as they are afterwards.
     pub checkpoints: Checkpoints,
-    /// Webhooks of new messages whose deliveries have their turn and were not leased as they were inserted.
+    /// Webhooks of new messages whose deliveries have their turn and were not leased as they were inserted. Where leases were asked
+    /// for, without those of which nothing can be leased now: their endpoints pause, or the result of a probe is to come.
     pub unleased: WebhookSet,
     /// Whether some are staged: [`Store::settle`](crate::Store::settle) has them written to where they belong.
     pub is_staged: bool,

@@ -48,7 +48,7 @@ pub(super) struct Inserted {
     /// How many messages of each commitment.
     pub(super) counts: BTreeMap<Commitment, u64>,
     pub(super) leased: Vec<LeasedDelivery>,
-    /// The webhooks of deliveries that have their turn and are not leased.
+    /// The webhooks of deliveries that have their turn, are not leased, and could be now.
     pub(super) unleased: WebhookSet,
     /// Whether some of them are staged.
     pub(super) is_staged: bool,
@@ -143,7 +143,9 @@ pub(super) async fn insert_messages(
     };
     let numbered = insertion.number(&fresh)?;
     let packed = match expected {
-        Expected::New if may_stage => packed(store, commit, &numbered),
+        Expected::New if may_stage && insertion.may_be_staged(&numbered) => {
+            packed(store, commit, &numbered)
+        }
         _ => None,
     };
     let is_new = match &packed {
@@ -164,10 +166,7 @@ fn packed<'a>(
     numbered: &[Numbered<'_>],
 ) -> Option<Cow<'a, PackedMessages>> {
     let are_all = numbered.len() == commit.messages.len();
-    if !are_all || !numbered.iter().all(Numbered::may_be_staged) {
-        return None;
-    }
-    if !store.staged.takes(commit.messages) {
+    if !are_all || !store.staged.takes(commit.messages) {
         return None;
     }
     let ahead = commit
@@ -233,13 +232,24 @@ impl Insertion<'_, '_> {
 
     /// Counts a lease on what is due, as far as the request goes.
     fn give_turn(&mut self, numbered: &mut Numbered<'_>) {
-        let leases = self.leases.as_mut();
-        match leases.and_then(|leases| leases.reserve(numbered.ordinal, numbered.length)) {
-            Some((until, token)) => numbered.turn = Turn::Leased(until, token),
-            None => {
-                self.unleased.0.insert(numbered.ordinal);
+        let webhook = numbered.ordinal;
+        if let Some(leases) = &mut self.leases {
+            if let Some((until, token)) = leases.reserve(webhook, numbered.length) {
+                numbered.turn = Turn::Leased(until, token);
+                return;
+            }
+            if leases.holds_back(webhook) {
+                return;
             }
         }
+        self.unleased.0.insert(webhook);
+    }
+
+    /// Whether these messages may be staged, some of them leased: none is in a lane, and none has to be looked for before it settles.
+    fn may_be_staged(&self, numbered: &[Numbered<'_>]) -> bool {
+        self.unleased.is_empty()
+            && numbered.iter().all(|each| each.lane.is_none())
+            && numbered.iter().any(|each| each.turn.lease().is_some())
     }
 
     /// Gives the leases that were counted.

@@ -1,6 +1,6 @@
 //! Leases deliveries as they are inserted, for the dispatcher of the process that inserts them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     endpoint_data::{self, DeliveryData, EndpointData},
@@ -8,30 +8,32 @@ use super::{
     store::Store,
 };
 use crate::{
-    LeaseRequest, LeaseToken, LeasedDelivery, Load, StoreError, Tenant, TenantShares, Timestamp,
-    backend::{Connection, Sql, over_rows, values},
+    Breaker, LeaseRequest, LeaseToken, LeasedDelivery, Load, StoreError, Tenant, TenantShares,
+    Timestamp,
+    backend::{Connection, Row, Sql, over_rows, values},
 };
 
-/// The webhooks of `v` without batches whose endpoints are believed to work and to which nothing else is due at `$2`, and how many of
-/// their deliveries are leased. Where the owner has limits of its own on that, nothing is: they are counted when what is due is leased.
-/// What is due already goes first, so of other webhooks nothing is leased. The oldest is
-/// selected in the order of the index of due deliveries, so that PostgreSQL takes that one.
-const LEASABLE: Sql = over_rows!(
+/// The active ones of the webhooks of `v`, and of those how many deliveries are leased of which some may be leased on insert: those
+/// without batches, whose endpoints are believed to work and to which nothing else is due at `$2`. Where the owner has limits of its own
+/// on that, nothing is: they are counted when what is due is leased. What is due already goes first, so of other webhooks nothing is
+/// leased. The oldest is selected in the order of the index of due deliveries, so that PostgreSQL takes that one.
+const WEBHOOKS: Sql = over_rows!(
     [webhook bigint],
     "SELECT w.ordinal, w.api_key, w.id, w.url, w.secret, w.previous_secrets, w.previous_secrets_until, w.headers, w.gzip,
-         w.batch_messages, w.batch_bytes, w.batch_wait_ms, w.delivery_options, e.concurrency_limit,
-         (SELECT count(*) FROM deliveries l
-          WHERE l.webhook = w.ordinal AND l.lease_token IS NOT NULL AND l.due_at > $2) AS leased
+         w.batch_messages, w.batch_bytes, w.batch_wait_ms, w.delivery_options, e.concurrency_limit, e.breaker, e.paused_until,
+         CASE WHEN w.relay_until IS NULL AND w.batch_messages IS NULL AND e.breaker = 'closed' AND coalesce(e.paused_until, 0) <= $2
+             AND NOT EXISTS (SELECT 1 FROM api_keys k WHERE k.ordinal = w.api_key
+                 AND (k.max_messages_per_second IS NOT NULL OR k.max_delivery_slots IS NOT NULL))
+             AND NOT EXISTS (
+                 SELECT 1 FROM (
+                     SELECT d.due_at FROM deliveries d WHERE d.webhook = w.ordinal AND d.due_at IS NOT NULL
+                     ORDER BY d.due_at, d.sequence LIMIT 1) oldest
+                 WHERE oldest.due_at <= $2)
+         THEN (SELECT count(*) FROM deliveries l
+               WHERE l.webhook = w.ordinal AND l.lease_token IS NOT NULL AND l.due_at > $2)
+         END AS leased
      FROM v JOIN webhooks w ON w.ordinal = v.webhook JOIN endpoints e ON e.webhook = w.ordinal
-     WHERE w.active = 1 AND w.deleted = 0 AND w.relay_until IS NULL AND w.batch_messages IS NULL
-         AND e.breaker = 'closed' AND coalesce(e.paused_until, 0) <= $2
-         AND NOT EXISTS (SELECT 1 FROM api_keys k WHERE k.ordinal = w.api_key
-             AND (k.max_messages_per_second IS NOT NULL OR k.max_delivery_slots IS NOT NULL))
-         AND NOT EXISTS (
-             SELECT 1 FROM (
-                 SELECT d.due_at FROM deliveries d WHERE d.webhook = w.ordinal AND d.due_at IS NOT NULL
-                 ORDER BY d.due_at, d.sequence LIMIT 1) oldest
-             WHERE oldest.due_at <= $2)"
+     WHERE w.active = 1 AND w.deleted = 0"
 );
 
 struct Leasable {
@@ -47,6 +49,8 @@ pub(super) struct LeaseOnInsert<'r> {
     /// What is left of the shares of the webhooks' owners.
     shares: HashMap<Tenant, Load>,
     webhooks: HashMap<i64, Leasable>,
+    /// Webhooks of which nothing can be leased before a pause of their endpoints is over, or the result of a probe is recorded.
+    held_back: HashSet<i64>,
     leased: Vec<LeasedDelivery>,
 }
 
@@ -72,38 +76,52 @@ impl<'r> LeaseOnInsert<'r> {
             let ours = locked.iter().map(|row| row.integer("webhook"));
             webhooks = endpoint_data::webhooks_json(ours.collect::<Result<Vec<_>, _>>()?)?;
         }
-        let found = write.rows(LEASABLE, values![webhooks, request.now]).await?;
-        let (mut webhooks, mut shares) = (HashMap::new(), HashMap::new());
-        for row in &found {
-            let endpoint = EndpointData::of(row, request.now, &store.keys)?;
-            if endpoint.is_paced() {
-                continue;
-            }
-            let share = request.shares.left(endpoint.tenant());
-            let quota = rows::leasable(row)?
-                .unwrap_or(u32::MAX)
-                .min(request.limits.quota)
-                .min(TenantShares::quota_of_webhook(share));
-            shares.insert(endpoint.tenant(), share);
-            let webhook = row.integer("ordinal")?;
-            let leased = row.count("leased")?;
-            let leased = leased.saturating_add(store.staged.leased(webhook));
-            let leasable = Leasable {
-                endpoint,
-                quota: quota.saturating_sub(leased),
-            };
-            webhooks.insert(webhook, leasable);
-        }
-        Ok(Self {
+        let mut leases = Self {
             left: Load {
                 deliveries: request.limits.total,
                 bytes: request.limits.bytes,
             },
-            shares,
+            shares: HashMap::new(),
             request,
-            webhooks,
+            webhooks: HashMap::new(),
+            held_back: HashSet::new(),
             leased: Vec::new(),
-        })
+        };
+        for row in &write.rows(WEBHOOKS, values![webhooks, request.now]).await? {
+            leases.add(row, store)?;
+        }
+        Ok(leases)
+    }
+
+    fn add(&mut self, row: &Row, store: &Store) -> Result<(), StoreError> {
+        let request = self.request;
+        let webhook = row.integer("ordinal")?;
+        let is_probed =
+            rows::breaker(row)? != Breaker::Closed && request.shares.held_of_webhook(webhook) > 0;
+        if is_probed || row.optional_time("paused_until")? > Some(request.now) {
+            self.held_back.insert(webhook);
+            return Ok(());
+        }
+        let Some(leased) = row.optional_count("leased")? else {
+            return Ok(());
+        };
+        let endpoint = EndpointData::of(row, request.now, &store.keys)?;
+        if endpoint.is_paced() || store.staged.holds_back(webhook) {
+            return Ok(());
+        }
+        let share = request.shares.left(endpoint.tenant());
+        let quota = rows::leasable(row)?
+            .unwrap_or(u32::MAX)
+            .min(request.limits.quota)
+            .min(TenantShares::quota_of_webhook(share));
+        self.shares.insert(endpoint.tenant(), share);
+        let leased = leased.saturating_add(store.staged.leased(webhook));
+        let leasable = Leasable {
+            endpoint,
+            quota: quota.saturating_sub(leased),
+        };
+        self.webhooks.insert(webhook, leasable);
+        Ok(())
     }
 
     /// Counts a delivery to this webhook that is due at once, with a body of so many bytes, and tells when its lease ends and what
@@ -116,6 +134,11 @@ impl<'r> LeaseOnInsert<'r> {
         let (left, of_tenant) = (self.left.less(one)?, share.less(one)?);
         (self.left, *share, leasable.quota) = (left, of_tenant, quota);
         Some((self.request.until, self.request.token))
+    }
+
+    /// Whether nothing of this webhook can be leased now, so that to look for it would be for nothing.
+    pub(super) fn holds_back(&self, webhook: i64) -> bool {
+        self.held_back.contains(&webhook)
     }
 
     /// Leases a delivery to this webhook that was counted.

@@ -61,11 +61,6 @@ impl<'m> Numbered<'m> {
         })
     }
 
-    /// Whether it is leased and in no lane: what is staged is.
-    pub(super) const fn may_be_staged(&self) -> bool {
-        matches!(self.turn, Turn::Leased(..)) && self.lane.is_none()
-    }
-
     /// The rows of the message and of its delivery.
     pub(super) fn rows(&self, shared: &SharedBodies, now: Timestamp) -> Rows {
         let message = self.message;

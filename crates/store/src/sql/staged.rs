@@ -13,9 +13,21 @@ pub(super) struct Staged(Mutex<Remembered>);
 #[derive(Debug, Default)]
 struct Remembered {
     ids: HashSet<String>,
-    /// How many are leased of each webhook: all of them.
+    /// How many are leased of each webhook: all of them, unless the webhook is held back.
     leased: HashMap<i64, u32>,
+    /// Webhooks of which some are not leased.
+    held_back: HashSet<i64>,
     bytes: u64,
+}
+
+/// What is remembered of a message.
+pub(super) struct StagedMessage<'m> {
+    /// The ordinal of its webhook.
+    pub(super) webhook: i64,
+    pub(super) id: &'m str,
+    /// Bytes of its body.
+    pub(super) bytes: u64,
+    pub(super) is_leased: bool,
 }
 
 impl Staged {
@@ -50,14 +62,23 @@ impl Staged {
         self.0.lock().leased.get(&webhook).copied().unwrap_or(0)
     }
 
-    /// Remembers messages of webhooks with these ordinals, their ids and the lengths of their bodies.
-    pub(super) fn remember<'m>(&self, messages: impl Iterator<Item = (i64, &'m str, u64)>) {
+    /// Whether messages of a webhook are staged that are not leased.
+    pub(super) fn holds_back(&self, webhook: i64) -> bool {
+        self.0.lock().held_back.contains(&webhook)
+    }
+
+    /// Remembers these messages.
+    pub(super) fn remember<'m>(&self, messages: impl Iterator<Item = StagedMessage<'m>>) {
         let mut staged = self.0.lock();
-        for (webhook, id, bytes) in messages {
-            staged.bytes = staged.bytes.saturating_add(bytes);
-            staged.ids.insert(id.to_owned());
-            let leased = staged.leased.entry(webhook).or_default();
-            *leased = leased.saturating_add(1);
+        for message in messages {
+            staged.bytes = staged.bytes.saturating_add(message.bytes);
+            staged.ids.insert(message.id.to_owned());
+            if message.is_leased {
+                let leased = staged.leased.entry(message.webhook).or_default();
+                *leased = leased.saturating_add(1);
+            } else {
+                staged.held_back.insert(message.webhook);
+            }
         }
     }
 }

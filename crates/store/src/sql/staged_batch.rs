@@ -9,7 +9,7 @@ use super::{
     endpoint_data::webhooks_json,
     message_rows::Rows,
     numbered::{Numbered, Turn},
-    staged::Staged,
+    staged::{Staged, StagedMessage},
 };
 use crate::{
     LeaseToken, NewMessage, PackedMessages, StoreError, Timestamp,
@@ -38,16 +38,20 @@ struct Numbers {
     webhook: i64,
     id: String,
     first: u64,
+    /// When they are due, in unix milliseconds, where they are not leased: nothing of the webhook can be for now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    due_at: Option<i64>,
 }
 
-/// Stages messages, all of them leased until the same time by the same token. False when one of them is stored already.
+/// Stages messages in no lane. Those of one webhook are all leased, all until the same time by the same token, or none of them is.
+/// False when one of them is stored already.
 pub(super) async fn stage(
     write: &mut Connection,
     staged: &Staged,
     (batch, packed): (&[Numbered<'_>], &PackedMessages),
     now: Timestamp,
 ) -> Result<bool, StoreError> {
-    let Some((due_at, token)) = batch.first().and_then(|first| first.turn.lease()) else {
+    let Some((due_at, token)) = batch.iter().find_map(|each| each.turn.lease()) else {
         return Ok(true);
     };
     let ids = batch.iter();
@@ -58,14 +62,22 @@ pub(super) async fn stage(
         }
     }
     // Also where the transaction is undone: to remember more than there is costs a look-up.
-    let messages = batch.iter();
-    staged.remember(messages.map(|each| (each.ordinal, each.message.id.as_str(), each.length)));
+    staged.remember(batch.iter().map(|each| StagedMessage {
+        webhook: each.ordinal,
+        id: each.message.id.as_str(),
+        bytes: each.length,
+        is_leased: each.turn.lease().is_some(),
+    }));
     let mut numbers = BTreeMap::new();
     for each in batch {
         numbers.entry(each.ordinal).or_insert_with(|| Numbers {
             webhook: each.ordinal,
             id: each.message.webhook.as_str().to_owned(),
             first: each.number,
+            due_at: match each.turn {
+                Turn::Due(at) => Some(at.unix_millis()),
+                Turn::Leased(..) | Turn::Waits => None,
+            },
         });
     }
     let terms = Terms {
@@ -128,13 +140,19 @@ impl StagedBatch {
         let until = Timestamp::from_unix_millis(terms.due_at);
         let lease = Turn::Leased(until, LeaseToken(terms.lease_token));
         let numbers = terms.numbers.iter();
-        let numbers = numbers.map(|each| (each.id.as_str(), (each.webhook, each.first)));
-        let mut numbers: HashMap<_, _> = numbers.collect();
+        let mut numbers: HashMap<_, _> = numbers
+            .map(|each| {
+                let due_at = each.due_at.map(Timestamp::from_unix_millis);
+                let turn = due_at.map_or(lease, Turn::Due);
+                (each.id.as_str(), (each.webhook, each.first, turn))
+            })
+            .collect();
         let messages = self.messages.iter().map(|message| {
-            let (ordinal, next) = numbers.get_mut(message.webhook.as_str()).ok_or(CORRUPT)?;
+            let numbers = numbers.get_mut(message.webhook.as_str());
+            let (ordinal, next, turn) = numbers.ok_or(CORRUPT)?;
             let number = *next;
             *next = number.saturating_add(1);
-            Numbered::new(message, (*ordinal, number), None, lease)
+            Numbered::new(message, (*ordinal, number), None, *turn)
         });
         messages.collect()
     }

@@ -1,9 +1,9 @@
 //! Deliveries that are inserted already leased.
 
 use sluice_store::{
-    Access, Breaker, Commit, Commitment, Committed, DeliveryOrder, EndpointState, LeaseLimits,
-    LeaseRequest, LeasedDelivery, NewMessage, Store, TenantShares, Timestamp, WebhookDefinition,
-    WebhookSet,
+    Access, Breaker, Commit, Commitment, Committed, DeliveryOrder, EndpointState, Held,
+    LeaseLimits, LeaseRequest, LeasedDelivery, NewMessage, Store, Tenant, TenantShares, Timestamp,
+    WebhookDefinition, WebhookSet,
 };
 use tokio::{sync::mpsc, try_join};
 
@@ -19,6 +19,8 @@ on_both!(
     known_messages_are_not_leased_again,
     storing_and_recording_do_not_stop_each_other,
     the_webhooks_of_what_must_be_looked_for_are_named,
+    what_waits_for_the_end_of_a_pause_need_not_be_looked_for,
+    what_waits_for_the_result_of_a_probe_need_not_be_looked_for,
     what_is_due_and_cannot_be_leased_is_told,
 );
 
@@ -277,6 +279,75 @@ async fn the_webhooks_of_what_must_be_looked_for_are_named(fixture: &Fixture) {
     let commit = Commit::slot(Commitment::Confirmed, 9, &messages, NOW);
     let known = store.commit(&commit).await.expect("stores");
     assert_eq!((known.inserted(), known.unleased.is_empty()), (0, true));
+}
+
+pub fn leases_at(now: Timestamp) -> LeaseRequest {
+    LeaseRequest {
+        now,
+        until: now.after(LEASE),
+        token: token(),
+        limits: PLENTY,
+        shares: TenantShares::unlimited(),
+    }
+}
+
+/// Stores messages of which nothing can be leased; returns the webhooks that are to be looked at.
+async fn unleased(store: &Store, request: &LeaseRequest, messages: &[NewMessage]) -> WebhookSet {
+    let commit = Commit::slot(Commitment::Confirmed, 8, messages, request.now);
+    let pending = store.commit_pending(&commit, Some(request)).await;
+    let (committed, leased) = pending.expect("stores").durable().await.expect("on disk");
+    assert!(leased.is_empty());
+    committed.unleased
+}
+
+async fn what_waits_for_the_end_of_a_pause_need_not_be_looked_for(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (works, pauses) = (owing(store, 1).await, with_webhook(store, 2).await);
+    let over = NOW.after(LEASE);
+    for (number, breaker) in [(2, Breaker::Closed), (4, Breaker::Open)] {
+        let state = EndpointState {
+            breaker,
+            paused_until: Some(over),
+            ..EndpointState::default()
+        };
+        assert!(store.set_endpoint(&pauses, &state).await.expect("writes"));
+        let now = leases_at(NOW);
+        let alone = unleased(store, &now, &[message(&works, number)]).await;
+        assert!(!alone.is_empty());
+        let both = [message(&pauses, number), message(&works, number + 1)];
+        assert_eq!(unleased(store, &now, &both).await, alone, "{breaker:?}");
+    }
+    // From the end of the pause on it is as of any other: here it waits behind what is due already.
+    let then = leases_at(over);
+    let behind = unleased(store, &then, &[message(&pauses, 9)]).await;
+    let found = store.lease_due_pending(Some(&behind), &then);
+    assert_eq!(found.await.expect("leases").loads().len(), 1, "one probe");
+}
+
+async fn what_waits_for_the_result_of_a_probe_need_not_be_looked_for(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = owing(store, 2).await;
+    for (number, breaker) in [(3, Breaker::Open), (5, Breaker::HalfOpen)] {
+        let probed = EndpointState {
+            breaker,
+            ..EndpointState::default()
+        };
+        assert!(store.set_endpoint(&id, &probed).await.expect("writes"));
+        let mut request = leases_at(NOW);
+        let due = unleased(store, &request, &[message(&id, number)]).await;
+        let probe = store.lease_due_pending(Some(&due), &request).await;
+        let probe = probe.expect("leases");
+        let mut held = Held::default();
+        for (holder, load) in probe.loads() {
+            held.add(*holder, *load);
+        }
+        request.shares = TenantShares::new(request.shares.left(Tenant::default()), held.into());
+        let none = unleased(store, &request, &[message(&id, number + 1)]).await;
+        assert!(none.is_empty(), "{breaker:?}");
+        let probe = probe.deliveries().await.expect("loads");
+        assert_eq!(probe.len(), 1);
+        accept(store, &probe).await;
+    }
 }
 
 async fn what_is_due_and_cannot_be_leased_is_told(fixture: &Fixture) {

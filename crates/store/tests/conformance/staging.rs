@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use sluice_store::{
-    Access, BodyTemplate, Commit, Commitment, DeliveryOrder, DeliveryState, LeaseLimits,
-    LeasedDelivery, NewMessage, Outcome, PackedMessages, Store, WebhookId,
+    Access, BodyTemplate, Commit, Commitment, DeliveryOrder, DeliveryState, EndpointState,
+    LeaseLimits, LeasedDelivery, NewMessage, Outcome, PackedMessages, Store, WebhookId,
 };
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use crate::{
     fixture::*,
-    lease_on_insert::{commit_leased, commit_leased_as, insert_leased},
+    lease_on_insert::{commit_leased, commit_leased_as, insert_leased, leases_at},
     on_both,
 };
 
@@ -283,6 +283,42 @@ async fn what_is_leased_is_staged_until_something_else_is_written() {
     with_webhook(store, 2).await;
     assert_eq!(staged(&fixture).await, 0);
     assert_eq!(sequences_of(store, &id).await, [1, 2, 3]);
+}
+
+#[tokio::test]
+async fn what_an_endpoint_that_pauses_is_owed_is_staged_with_what_others_are() {
+    let fixture = Fixture::sqlite().await;
+    let store = &fixture.store;
+    let (works, pauses) = (with_webhook(store, 1).await, with_webhook(store, 2).await);
+    let over = NOW.after(LEASE);
+    let state = EndpointState {
+        paused_until: Some(over),
+        ..EndpointState::default()
+    };
+    assert!(store.set_endpoint(&pauses, &state).await.expect("writes"));
+    let (committed, _) = commit_leased(store, &[message(&pauses, 1)], NOW, PLENTY).await;
+    assert!(!committed.is_staged, "nothing waits for it");
+    let both = [message(&pauses, 2), message(&works, 1)];
+    let (committed, leased) = commit_leased(store, &both, NOW, PLENTY).await;
+    assert!(committed.is_staged);
+    assert!(committed.unleased.is_empty());
+    assert_eq!(leased[0].lease.webhook, works);
+    let found = deliveries(&fixture.another().await, &pauses).await;
+    let due: Vec<_> = found.iter().map(|each| each.next_attempt_at).collect();
+    assert_eq!(due, [Some(NOW), Some(NOW)]);
+
+    // What is staged when the pause is over goes first.
+    accept(store, &lease(store, over).await).await;
+    assert!(store.set_endpoint(&pauses, &state).await.expect("writes"));
+    let both = [message(&pauses, 3), message(&works, 2)];
+    let (committed, _) = commit_leased(store, &both, NOW, PLENTY).await;
+    assert!(committed.is_staged);
+    let (committed, leased) = commit_leased(store, &[message(&pauses, 4)], over, PLENTY).await;
+    assert_eq!((committed.is_staged, leased.len()), (false, 0));
+    let request = leases_at(over);
+    let due = store.lease_due_pending(Some(&committed.unleased), &request);
+    let due = due.await.expect("leases").deliveries().await;
+    assert_eq!(sequences(&due.expect("loads")), [3, 4]);
 }
 
 #[tokio::test]
