@@ -2,13 +2,15 @@
 //! dispatcher.
 
 use parking_lot::Mutex;
-use sluice_store::WebhookSet;
+use sluice_store::{Lease, WebhookSet};
 use tokio::sync::Notify;
 
 /// Webhooks of which there may be something to lease, until they are looked at.
 #[derive(Debug, Default)]
 pub struct ToLease {
     webhooks: Mutex<WebhookSet>,
+    /// Those of which something waits for a result.
+    full: Mutex<WebhookSet>,
     told: Notify,
 }
 
@@ -21,13 +23,32 @@ impl ToLease {
         }
     }
 
-    /// Waits until there are some.
+    /// Tells of webhooks of which nothing can be leased before a result is recorded, which then tells of them.
+    pub fn tell_full(&self, webhooks: &WebhookSet) {
+        if !webhooks.is_empty() {
+            self.full.lock().extend(webhooks);
+        }
+    }
+
+    /// Whether something is to be leased of the webhook of this lease as soon as its result is recorded.
+    pub(crate) fn waits_for(&self, lease: &Lease) -> bool {
+        lease.is_of(&self.full.lock())
+    }
+
+    /// Waits until there are some that can be looked at.
     pub(crate) async fn some(&self) {
         self.told.notified().await;
     }
 
-    /// The webhooks since it was last asked.
+    /// Those, since it was last asked.
     pub(crate) fn take(&self) -> WebhookSet {
-        std::mem::take(&mut self.webhooks.lock())
+        let webhooks = std::mem::take(&mut *self.webhooks.lock());
+        self.full.lock().remove(&webhooks);
+        webhooks
+    }
+
+    /// All are about to be looked at.
+    pub(crate) fn forget_full(&self) {
+        *self.full.lock() = WebhookSet::default();
     }
 }

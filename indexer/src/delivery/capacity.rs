@@ -7,12 +7,13 @@ use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use sluice_store::{
-    Held, Holder, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, Load, TenantShares,
-    Timestamp,
+    Committed, Held, Holder, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, Load,
+    TenantShares, Timestamp, WebhookSet,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::limits::{LEASE_QUOTA, MAX_LEASED, MAX_LEASED_BYTES};
+use crate::to_lease::ToLease;
 
 /// How long a leased delivery may wait for a permit before its lease is released. The lease must outlive this and the
 /// attempt.
@@ -183,6 +184,23 @@ impl DispatchCapacity {
     }
 }
 
+/// Hands over what a commit stored that is on the disk: submits what was leased under the reservation, and tells of what is to be
+/// leased.
+pub fn hand_over(
+    committed: &Committed,
+    leased: Vec<LeasedDelivery>,
+    reservation: Option<Reservation>,
+    to_lease: &ToLease,
+) {
+    to_lease.tell(&committed.unleased);
+    if let Some(reservation) = reservation {
+        to_lease.tell_full(&committed.full);
+        // Their results may have been recorded before anybody could see what was stored meanwhile.
+        to_lease.tell(&reservation.freed(&committed.full));
+        reservation.submit(leased);
+    }
+}
+
 /// Bytes as permits, rounded up.
 fn units_of(bytes: u64) -> usize {
     usize::try_from(bytes.div_ceil(UNIT)).unwrap_or(usize::MAX)
@@ -205,6 +223,11 @@ impl Reservation {
     #[must_use]
     pub const fn lease_request(&self) -> &LeaseRequest {
         &self.request
+    }
+
+    /// Of which of these webhooks less is held now than when this was reserved: results of theirs were recorded, as a rule.
+    fn freed(&self, webhooks: &WebhookSet) -> WebhookSet {
+        self.request.shares.freed(&self.held.lock(), webhooks)
     }
 
     /// Whether as much was free as was asked for.

@@ -48,11 +48,13 @@ pub(super) enum Ended {
 impl Ended {
     /// Whether another delivery waits for this to be recorded: the next of its lane, or one of a backlog, unless the attempt took
     /// so long that the wait for others makes no difference.
-    fn holds_back(&self, backlog: &Backlog) -> bool {
+    fn is_waited_for(&self, backlog: &Backlog, to_lease: &ToLease) -> bool {
         match self {
             Self::Attempted(result) => {
                 let is_quick = result.attempt.duration < BATCH_WINDOW * WINDOWS_OF_SLOW_ATTEMPT;
-                result.lease.in_order || (is_quick && backlog.waits_for(&result.lease))
+                let lease = &result.lease;
+                let has_more = || backlog.waits_for(lease) || to_lease.waits_for(lease);
+                lease.in_order || (is_quick && has_more())
             }
             Self::Unused(lease) => lease.in_order,
             // Its lane, or the endpoint, waits for the next one.
@@ -83,7 +85,8 @@ impl Recorder {
     pub(super) async fn run(mut self, mut ended: mpsc::Receiver<EndedDelivery>) {
         let mut batch = Vec::new();
         while ended.recv_many(&mut batch, MAX_BATCH).await > 0 {
-            collect_batch(&self.backlog, &mut ended, &mut batch).await;
+            let waiting = (&self.backlog, &*self.to_lease);
+            collect_batch(waiting, &mut ended, &mut batch).await;
             let (ends, reserved): (Vec<_>, Vec<_>) = batch.drain(..).unzip();
             let (results, unused) = split(ends);
             match self.record(&results, &unused).await {
@@ -139,20 +142,20 @@ impl Recorder {
 /// Waits for more results to record in one transaction: the processor is needed for what is still to be sent, and
 /// many results in one transaction cost less than few.
 pub(super) async fn collect_batch(
-    backlog: &watch::Receiver<Backlog>,
+    (backlog, to_lease): (&watch::Receiver<Backlog>, &ToLease),
     ended: &mut mpsc::Receiver<EndedDelivery>,
     batch: &mut Vec<EndedDelivery>,
 ) {
     let end = Instant::now() + BATCH_WINDOW;
     let mut seen = 0;
     loop {
-        let held_back = {
+        let is_waited_for = {
             let backlog = backlog.borrow();
             let mut new = batch.iter().skip(seen);
-            new.any(|(ended, _)| ended.holds_back(&backlog))
+            new.any(|(ended, _)| ended.is_waited_for(&backlog, to_lease))
         };
         seen = batch.len();
-        if held_back || seen >= MAX_BATCH {
+        if is_waited_for || seen >= MAX_BATCH {
             return;
         }
         let idle = end.min(Instant::now() + IDLE_WINDOW);

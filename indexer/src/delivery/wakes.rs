@@ -58,7 +58,10 @@ impl Wakes {
                 Some(Wake::Submitted(deliveries))
             }
             () = self.to_lease.some() => Some(Wake::ToLease(self.to_lease.take())),
-            _ = self.ticks.tick() => Some(Wake::Tick),
+            _ = self.ticks.tick() => {
+                self.to_lease.forget_full();
+                Some(Wake::Tick)
+            }
         }
     }
 }

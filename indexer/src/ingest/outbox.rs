@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use super::{pieces::Piece, settling::Settling};
 use crate::{
-    delivery::capacity::{DispatchCapacity, Reservation},
+    delivery::capacity::{self, DispatchCapacity, Reservation},
     metrics::{Metrics, Stage},
     to_lease::ToLease,
     traces::{MessageTraces, Moments, Traced},
@@ -184,12 +184,9 @@ impl Outbox {
         received: Instant,
     ) -> Result<Submitted, StoreError> {
         let (committed, leased) = pending.commit.durable().await?;
-        self.stored.tell(&committed.unleased);
+        capacity::hand_over(&committed, leased, pending.reservation, &self.stored);
         if committed.is_staged {
             self.settling.staged();
-        }
-        if let Some(reservation) = pending.reservation {
-            reservation.submit(leased);
         }
         for (commitment, slot) in committed.checkpoints.iter() {
             self.metrics.checkpoint(commitment, slot);

@@ -72,8 +72,11 @@ pub struct Committed {
     /// Those of the checkpoints that the commit named, as they are afterwards.
     pub checkpoints: Checkpoints,
     /// Webhooks of new messages whose deliveries have their turn and were not leased as they were inserted. Where leases were asked
-    /// for, without those of which nothing can be leased now: their endpoints pause, or the result of a probe is to come.
+    /// for, without those of which nothing can be leased now: their endpoints pause, or they are full.
     pub unleased: WebhookSet,
+    /// Webhooks of such messages of which the process held as much as their endpoints bear when the leases were asked for: the next
+    /// result of theirs makes room.
+    pub full: WebhookSet,
     /// Whether some are staged: [`Store::settle`](crate::Store::settle) has them written to where they belong.
     pub is_staged: bool,
 }

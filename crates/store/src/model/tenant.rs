@@ -2,6 +2,8 @@
 
 use std::{collections::HashMap, iter::Sum, sync::Arc};
 
+use super::webhook_set::WebhookSet;
+
 /// The owner of webhooks: an API key, or the keyless caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tenant(pub(crate) Option<i64>);
@@ -111,6 +113,10 @@ impl Held {
         }
     }
 
+    fn of_webhook(&self, webhook: i64) -> u32 {
+        self.webhooks.get(&webhook).copied().unwrap_or(0)
+    }
+
     fn remove_webhook(&mut self, tenant: Tenant) {
         if let Some(webhooks) = self.webhooks_of.get_mut(&tenant) {
             *webhooks = webhooks.saturating_sub(1);
@@ -158,7 +164,15 @@ impl TenantShares {
 
     /// How many deliveries of a webhook, by its ordinal, the process holds.
     pub(crate) fn held_of_webhook(&self, webhook: i64) -> u32 {
-        self.held.webhooks.get(&webhook).copied().unwrap_or(0)
+        self.held.of_webhook(webhook)
+    }
+
+    /// Of which of these webhooks less is held now.
+    #[must_use]
+    pub fn freed(&self, now: &Held, webhooks: &WebhookSet) -> WebhookSet {
+        let webhooks = webhooks.0.iter().copied();
+        let is_less = |webhook: &i64| now.of_webhook(*webhook) < self.held_of_webhook(*webhook);
+        WebhookSet(webhooks.filter(is_less).collect())
     }
 
     /// Of how many webhooks of a tenant the process holds deliveries.
@@ -253,6 +267,13 @@ mod tests {
             [1_000, 1, 0]
         );
         assert_eq!([greedy, another].map(|of| shares.webhooks_held(of)), [2, 0]);
+        let all_three = WebhookSet([7, 8, 9].into());
+        held.remove(holder(7), Load::of_one(1));
+        held.add(holder(9), Load::of_one(1));
+        assert_eq!(shares.freed(&held, &all_three), WebhookSet([7].into()));
+        held.add(holder(7), Load::of_one(1));
+        held.remove(holder(9), Load::of_one(1));
+        assert!(shares.freed(&held, &all_three).is_empty());
         held.remove(holder(7), all(1_000));
         held.remove(holder(8), Load::of_one(1));
         assert!(held.tenants.is_empty() && held.webhooks.is_empty());

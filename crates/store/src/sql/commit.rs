@@ -53,7 +53,7 @@ impl Store {
 
     /// As [`Store::commit`], but the next commit can be made while this one waits for the disk. The deliveries of its
     /// messages are inserted already leased, as far as the request goes. Of a webhook to which other deliveries are
-    /// due, or whose endpoint pauses, none is leased.
+    /// due, whose endpoint pauses, or that is full, none is leased.
     ///
     /// # Errors
     /// [`StoreError::DuplicateMessages`], or a failure of the database; nothing is stored then.
@@ -87,6 +87,7 @@ impl Store {
             counts,
             leased,
             unleased,
+            full,
             is_staged,
         }) = inserted
         else {
@@ -106,6 +107,7 @@ impl Store {
                 inserted_at: counts,
                 checkpoints,
                 unleased,
+                full,
                 is_staged,
             },
             leased,

@@ -135,20 +135,19 @@ impl DueWebhook {
     /// Deliveries of it that may be leased at once, where each webhook may have `quota` and so much is left of its tenant's
     /// share.
     pub(super) fn quota(&self, quota: u32, left: Left) -> u32 {
+        let borne = borne(self.breaker, self.leasable, self.batch, quota);
         if self.breaker != Breaker::Closed {
-            return 1;
+            return borne;
         }
         let share = left.of_process();
-        let quota = match self.batch {
-            None => quota
-                .min(TenantShares::quota_of_webhook(share))
-                .min(self.even_part),
-            Some(batch) => quota
-                .max(batch.max_messages.saturating_mul(LEASED_BATCHES))
-                .min(share.deliveries.div_ceil(LEASED_BATCHES))
-                .min(self.even_part.max(batch.max_messages)),
+        let of_owner = match self.batch {
+            None => TenantShares::quota_of_webhook(share).min(self.even_part),
+            Some(batch) => {
+                let even_part = self.even_part.max(batch.max_messages);
+                share.deliveries.div_ceil(LEASED_BATCHES).min(even_part)
+            }
         };
-        quota.min(left.slots_of_webhook()).min(self.borne())
+        borne.min(of_owner).min(left.slots_of_webhook())
     }
 
     pub(super) const fn holder(&self) -> Holder {
@@ -163,13 +162,22 @@ impl DueWebhook {
         let batch = self.batch.filter(|_| !self.in_order);
         batch.map_or(1, |batch| batch.max_messages.max(1))
     }
+}
 
-    /// Deliveries that its endpoint is believed to bear at once, and that its owner wants it to.
-    fn borne(&self) -> u32 {
-        let in_one = self.batch.map_or(1, |batch| batch.max_messages);
-        self.leasable
-            .map_or(u32::MAX, |limit| limit.saturating_mul(in_one))
+/// Deliveries of a webhook that may be leased at once, whatever its owner's others have, where each may have `quota`: as many as its
+/// endpoint is believed to bear, and its owner wants it to; while it is probed, one.
+pub(super) fn borne(
+    breaker: Breaker,
+    leasable: Option<u32>,
+    batch: Option<Batch>,
+    quota: u32,
+) -> u32 {
+    if breaker != Breaker::Closed {
+        return 1;
     }
+    let in_one = batch.map_or(1, |batch| batch.max_messages);
+    let quota = batch.map_or(quota, |_| quota.max(in_one.saturating_mul(LEASED_BATCHES)));
+    leasable.map_or(quota, |limit| quota.min(limit.saturating_mul(in_one)))
 }
 
 /// The webhooks with something due, in the order in which they are leased of. Those of which the process holds as much as it may

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{
     bodies::SharedBodies,
     lanes::{self, Lane},
-    lease_on_insert::LeaseOnInsert,
+    lease_on_insert::{HeldBack, LeaseOnInsert},
     message_rows,
     numbered::{Numbered, Turn},
     rows,
@@ -50,6 +50,8 @@ pub(super) struct Inserted {
     pub(super) leased: Vec<LeasedDelivery>,
     /// The webhooks of deliveries that have their turn, are not leased, and could be now.
     pub(super) unleased: WebhookSet,
+    /// Those of which the process holds as much as their endpoints bear.
+    pub(super) full: WebhookSet,
     /// Whether some of them are staged.
     pub(super) is_staged: bool,
 }
@@ -92,6 +94,7 @@ struct Insertion<'a, 'r> {
     busy: HashSet<Lane>,
     leases: Option<LeaseOnInsert<'r>>,
     unleased: WebhookSet,
+    full: WebhookSet,
     now: Timestamp,
     counts: BTreeMap<Commitment, u64>,
     bytes: u64,
@@ -137,6 +140,7 @@ pub(super) async fn insert_messages(
         busy: busy.into_iter().collect(),
         leases,
         unleased: WebhookSet::default(),
+        full: WebhookSet::default(),
         now: commit.now,
         counts: BTreeMap::new(),
         bytes: 0,
@@ -238,8 +242,13 @@ impl Insertion<'_, '_> {
                 numbered.turn = Turn::Leased(until, token);
                 return;
             }
-            if leases.holds_back(webhook) {
-                return;
+            match leases.held_back(webhook) {
+                Some(HeldBack::Pauses) => return,
+                Some(HeldBack::Full) => {
+                    self.full.0.insert(webhook);
+                    return;
+                }
+                None => {}
             }
         }
         self.unleased.0.insert(webhook);
@@ -278,6 +287,7 @@ impl Insertion<'_, '_> {
             counts: self.counts,
             leased: self.leases.map_or_else(Vec::new, LeaseOnInsert::leased),
             unleased: self.unleased,
+            full: self.full,
             is_staged,
         })
     }

@@ -1,15 +1,15 @@
 //! Leases deliveries as they are inserted, for the dispatcher of the process that inserts them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::{
+    due_webhooks::borne,
     endpoint_data::{self, DeliveryData, EndpointData},
     rows,
     store::Store,
 };
 use crate::{
-    Breaker, LeaseRequest, LeaseToken, LeasedDelivery, Load, StoreError, Tenant, TenantShares,
-    Timestamp,
+    LeaseRequest, LeaseToken, LeasedDelivery, Load, StoreError, Tenant, TenantShares, Timestamp,
     backend::{Connection, Row, Sql, over_rows, values},
 };
 
@@ -36,6 +36,26 @@ const WEBHOOKS: Sql = over_rows!(
      WHERE w.active = 1 AND w.deleted = 0"
 );
 
+/// Why nothing of a webhook can be leased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeldBack {
+    /// Its endpoint pauses.
+    Pauses,
+    /// The process holds as much of it as its endpoint bears, so the next result makes room.
+    Full,
+}
+
+/// Whether the process held as much of a webhook as its endpoint bears when the leases were asked for. The database knows more by now:
+/// where it has something leasable, this does not count.
+fn is_full(row: &Row, webhook: i64, request: &LeaseRequest) -> Result<bool, StoreError> {
+    let held = request.shares.held_of_webhook(webhook);
+    if held == 0 {
+        return Ok(false);
+    }
+    let (leasable, batch) = (rows::leasable(row)?, rows::batch(row)?);
+    Ok(held >= borne(rows::breaker(row)?, leasable, batch, request.limits.quota))
+}
+
 struct Leasable {
     endpoint: EndpointData,
     /// What is left of the lease quota.
@@ -49,8 +69,7 @@ pub(super) struct LeaseOnInsert<'r> {
     /// What is left of the shares of the webhooks' owners.
     shares: HashMap<Tenant, Load>,
     webhooks: HashMap<i64, Leasable>,
-    /// Webhooks of which nothing can be leased before a pause of their endpoints is over, or the result of a probe is recorded.
-    held_back: HashSet<i64>,
+    held_back: HashMap<i64, HeldBack>,
     leased: Vec<LeasedDelivery>,
 }
 
@@ -84,7 +103,7 @@ impl<'r> LeaseOnInsert<'r> {
             shares: HashMap::new(),
             request,
             webhooks: HashMap::new(),
-            held_back: HashSet::new(),
+            held_back: HashMap::new(),
             leased: Vec::new(),
         };
         for row in &write.rows(WEBHOOKS, values![webhooks, request.now]).await? {
@@ -94,34 +113,40 @@ impl<'r> LeaseOnInsert<'r> {
     }
 
     fn add(&mut self, row: &Row, store: &Store) -> Result<(), StoreError> {
-        let request = self.request;
         let webhook = row.integer("ordinal")?;
-        let is_probed =
-            rows::breaker(row)? != Breaker::Closed && request.shares.held_of_webhook(webhook) > 0;
-        if is_probed || row.optional_time("paused_until")? > Some(request.now) {
-            self.held_back.insert(webhook);
-            return Ok(());
+        if row.optional_time("paused_until")? > Some(self.request.now) {
+            self.held_back.insert(webhook, HeldBack::Pauses);
+        } else if let Some(leasable) = self.leasable(row, webhook, store)? {
+            self.webhooks.insert(webhook, leasable);
+        } else if is_full(row, webhook, self.request)? {
+            self.held_back.insert(webhook, HeldBack::Full);
         }
+        Ok(())
+    }
+
+    fn leasable(
+        &mut self,
+        row: &Row,
+        webhook: i64,
+        store: &Store,
+    ) -> Result<Option<Leasable>, StoreError> {
+        let request = self.request;
         let Some(leased) = row.optional_count("leased")? else {
-            return Ok(());
+            return Ok(None);
         };
         let endpoint = EndpointData::of(row, request.now, &store.keys)?;
-        if endpoint.is_paced() || store.staged.holds_back(webhook) {
-            return Ok(());
+        if endpoint.is_paced() || store.staged.has_due(webhook) {
+            return Ok(None);
         }
         let share = request.shares.left(endpoint.tenant());
         let quota = rows::leasable(row)?
             .unwrap_or(u32::MAX)
             .min(request.limits.quota)
             .min(TenantShares::quota_of_webhook(share));
-        self.shares.insert(endpoint.tenant(), share);
         let leased = leased.saturating_add(store.staged.leased(webhook));
-        let leasable = Leasable {
-            endpoint,
-            quota: quota.saturating_sub(leased),
-        };
-        self.webhooks.insert(webhook, leasable);
-        Ok(())
+        let quota = quota.saturating_sub(leased);
+        self.shares.insert(endpoint.tenant(), share);
+        Ok((quota > 0).then_some(Leasable { endpoint, quota }))
     }
 
     /// Counts a delivery to this webhook that is due at once, with a body of so many bytes, and tells when its lease ends and what
@@ -136,9 +161,9 @@ impl<'r> LeaseOnInsert<'r> {
         Some((self.request.until, self.request.token))
     }
 
-    /// Whether nothing of this webhook can be leased now, so that to look for it would be for nothing.
-    pub(super) fn holds_back(&self, webhook: i64) -> bool {
-        self.held_back.contains(&webhook)
+    /// Why nothing of this webhook can be leased now, so that to look for it would be for nothing.
+    pub(super) fn held_back(&self, webhook: i64) -> Option<HeldBack> {
+        self.held_back.get(&webhook).copied()
     }
 
     /// Leases a delivery to this webhook that was counted.

@@ -157,7 +157,7 @@ impl Store {
         now: Timestamp,
         with_stored: bool,
     ) -> Result<Vec<UsedUpQuota>, StoreError> {
-        let mut read = self.read().await?;
+        let mut read = self.settled_snapshot().await?;
         let found = read
             .rows(
                 "SELECT w.id, w.api_key, o.kinds FROM operational_webhooks o JOIN webhooks w ON w.ordinal = o.webhook

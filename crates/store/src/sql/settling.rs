@@ -41,7 +41,7 @@ pub(super) async fn settle(write: &mut Connection) -> Result<(), StoreError> {
 }
 
 impl Store {
-    /// Writes what is staged, leased messages of the last commits, to where it belongs, and has the disk take that and all that was
+    /// Writes what is staged, messages of the last commits, to where it belongs, and has the disk take that and all that was
     /// written without waiting for it: the next commit would wait for all of it. Whoever commits does so soon after; everything
     /// else that is written settles first.
     ///

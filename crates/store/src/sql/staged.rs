@@ -13,10 +13,10 @@ pub(super) struct Staged(Mutex<Remembered>);
 #[derive(Debug, Default)]
 struct Remembered {
     ids: HashSet<String>,
-    /// How many are leased of each webhook: all of them, unless the webhook is held back.
+    /// How many are leased of each webhook.
     leased: HashMap<i64, u32>,
-    /// Webhooks of which some are not leased.
-    held_back: HashSet<i64>,
+    /// Webhooks of which some are due, since they were held back.
+    due: HashSet<i64>,
     bytes: u64,
 }
 
@@ -57,14 +57,14 @@ impl Staged {
         }
     }
 
-    /// How many deliveries to a webhook are staged, all of them leased.
+    /// How many deliveries to a webhook are staged that are leased.
     pub(super) fn leased(&self, webhook: i64) -> u32 {
         self.0.lock().leased.get(&webhook).copied().unwrap_or(0)
     }
 
-    /// Whether messages of a webhook are staged that are not leased.
-    pub(super) fn holds_back(&self, webhook: i64) -> bool {
-        self.0.lock().held_back.contains(&webhook)
+    /// Whether messages of a webhook are staged that are due.
+    pub(super) fn has_due(&self, webhook: i64) -> bool {
+        self.0.lock().due.contains(&webhook)
     }
 
     /// Remembers these messages.
@@ -77,7 +77,7 @@ impl Staged {
                 let leased = staged.leased.entry(message.webhook).or_default();
                 *leased = leased.saturating_add(1);
             } else {
-                staged.held_back.insert(message.webhook);
+                staged.due.insert(message.webhook);
             }
         }
     }

@@ -32,6 +32,10 @@ pub struct Fixture {
 }
 
 impl Fixture {
+    pub const fn is_sqlite(&self) -> bool {
+        matches!(self.place, Place::File(_))
+    }
+
     pub async fn sqlite() -> Self {
         let folder = tempfile::tempdir().expect("temporary folder");
         let store = Store::open(&folder.path().join("sluice.db"))

@@ -2,8 +2,8 @@
 
 use sluice_store::{
     Access, Breaker, Commit, Commitment, Committed, DeliveryOrder, EndpointState, Held,
-    LeaseLimits, LeaseRequest, LeasedDelivery, NewMessage, Store, Tenant, TenantShares, Timestamp,
-    WebhookDefinition, WebhookSet,
+    LeaseLimits, LeaseRequest, LeasedDelivery, Load, NewMessage, Store, Tenant, TenantShares,
+    Timestamp, WebhookDefinition, WebhookSet,
 };
 use tokio::{sync::mpsc, try_join};
 
@@ -20,7 +20,8 @@ on_both!(
     storing_and_recording_do_not_stop_each_other,
     the_webhooks_of_what_must_be_looked_for_are_named,
     what_waits_for_the_end_of_a_pause_need_not_be_looked_for,
-    what_waits_for_the_result_of_a_probe_need_not_be_looked_for,
+    what_waits_for_a_result_need_not_be_looked_for_before,
+    a_result_that_was_recorded_since_the_leases_were_asked_for_makes_room,
     what_is_due_and_cannot_be_leased_is_told,
 );
 
@@ -324,30 +325,68 @@ async fn what_waits_for_the_end_of_a_pause_need_not_be_looked_for(fixture: &Fixt
     assert_eq!(found.await.expect("leases").loads().len(), 1, "one probe");
 }
 
-async fn what_waits_for_the_result_of_a_probe_need_not_be_looked_for(fixture: &Fixture) {
+async fn what_waits_for_a_result_need_not_be_looked_for_before(fixture: &Fixture) {
     let store = &fixture.store;
-    let id = owing(store, 2).await;
-    for (number, breaker) in [(3, Breaker::Open), (5, Breaker::HalfOpen)] {
-        let probed = EndpointState {
-            breaker,
-            ..EndpointState::default()
-        };
-        assert!(store.set_endpoint(&id, &probed).await.expect("writes"));
+    let (one, two) = (with_webhook(store, 1).await, with_webhook(store, 2).await);
+    let limited = EndpointState {
+        concurrency_limit: Some(1),
+        ..EndpointState::default()
+    };
+    let [open, half_open] = [Breaker::Open, Breaker::HalfOpen].map(|breaker| EndpointState {
+        breaker,
+        ..EndpointState::default()
+    });
+    for (number, state) in [(1, open), (3, half_open), (5, limited)] {
+        assert!(store.set_endpoint(&one, &state).await.expect("writes"));
+        store_messages(store, &[message(&one, number)]).await;
         let mut request = leases_at(NOW);
-        let due = unleased(store, &request, &[message(&id, number)]).await;
-        let probe = store.lease_due_pending(Some(&due), &request).await;
-        let probe = probe.expect("leases");
+        let first = store.lease_due_pending(None, &request).await;
+        let first = first.expect("leases");
         let mut held = Held::default();
-        for (holder, load) in probe.loads() {
+        for (holder, load) in first.loads() {
             held.add(*holder, *load);
         }
         request.shares = TenantShares::new(request.shares.left(Tenant::default()), held.into());
-        let none = unleased(store, &request, &[message(&id, number + 1)]).await;
-        assert!(none.is_empty(), "{breaker:?}");
-        let probe = probe.deliveries().await.expect("loads");
-        assert_eq!(probe.len(), 1);
-        accept(store, &probe).await;
+        let both = [message(&one, number + 1), message(&two, number)];
+        let commit = Commit::slot(Commitment::Confirmed, 8, &both, NOW);
+        let pending = store.commit_pending(&commit, Some(&request)).await;
+        let (committed, leased) = pending.expect("stores").durable().await.expect("on disk");
+        assert!(committed.unleased.is_empty(), "{state:?}");
+        assert_eq!(committed.is_staged, fixture.is_sqlite());
+        let of_two = WebhookSet::from_iter([&leased[0].lease]);
+        assert_eq!(leased[0].lease.webhook, two);
+        accept(store, &leased).await;
+
+        let first = first.deliveries().await.expect("loads");
+        assert_eq!(committed.full, WebhookSet::from_iter([&first[0].lease]));
+        assert_ne!(committed.full, of_two);
+        accept(store, &first).await;
+        let request = leases_at(NOW);
+        let second = store.lease_due_pending(Some(&committed.full), &request);
+        let second = second.await.expect("leases").deliveries().await;
+        let second = second.expect("loads");
+        assert_eq!(second.len(), 1);
+        accept(store, &second).await;
     }
+}
+
+async fn a_result_that_was_recorded_since_the_leases_were_asked_for_makes_room(fixture: &Fixture) {
+    let store = &fixture.store;
+    let mut new = webhook(1);
+    new.definition.delivery.concurrency = Some(1);
+    let id = store.create_webhook(&new, 1).await.expect("creates").id;
+    let (_, first) = insert_leased(store, &[message(&id, 1)], NOW, PLENTY).await;
+    let mut held = Held::default();
+    held.add(first[0].holder(), Load::of_one(1));
+    let mut request = leases_at(NOW);
+    request.shares = TenantShares::new(request.shares.left(Tenant::default()), held.into());
+    accept(store, &first).await;
+    let owed = [message(&id, 2)];
+    let commit = Commit::slot(Commitment::Confirmed, 8, &owed, NOW);
+    let pending = store.commit_pending(&commit, Some(&request)).await;
+    let (committed, leased) = pending.expect("stores").durable().await.expect("on disk");
+    assert_eq!(sequences(&leased), [2]);
+    assert!(committed.full.is_empty());
 }
 
 async fn what_is_due_and_cannot_be_leased_is_told(fixture: &Fixture) {

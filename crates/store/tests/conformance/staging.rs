@@ -1,10 +1,11 @@
 //! Messages that are staged: leased as they are inserted, and written to where they belong later. Nobody can tell them from others.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use sluice_store::{
-    Access, BodyTemplate, Commit, Commitment, DeliveryOrder, DeliveryState, EndpointState,
-    LeaseLimits, LeasedDelivery, NewMessage, Outcome, PackedMessages, Store, WebhookId,
+    Access, Batch, BodyTemplate, Commit, Commitment, DeliveryOrder, DeliveryState, EndpointState,
+    LeaseLimits, LeasedDelivery, NewMessage, Outcome, PackedMessages, Store, Timestamp,
+    WebhookDefinition, WebhookId,
 };
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
@@ -50,6 +51,17 @@ async fn stage(store: &Store, webhook: &WebhookId, numbers: &[u8]) -> Vec<Leased
     let (inserted, leased) = insert_leased(store, &messages, NOW, PLENTY).await;
     assert_eq!(inserted, u64::try_from(numbers.len()).expect("few"));
     leased
+}
+
+/// Has a webhook's endpoint pause; returns until when.
+async fn pause(store: &Store, webhook: &WebhookId) -> Timestamp {
+    let over = NOW.after(LEASE);
+    let state = EndpointState {
+        paused_until: Some(over),
+        ..EndpointState::default()
+    };
+    assert!(store.set_endpoint(webhook, &state).await.expect("writes"));
+    over
 }
 
 async fn sequences_of(store: &Store, webhook: &WebhookId) -> Vec<u64> {
@@ -290,12 +302,7 @@ async fn what_an_endpoint_that_pauses_is_owed_is_staged_with_what_others_are() {
     let fixture = Fixture::sqlite().await;
     let store = &fixture.store;
     let (works, pauses) = (with_webhook(store, 1).await, with_webhook(store, 2).await);
-    let over = NOW.after(LEASE);
-    let state = EndpointState {
-        paused_until: Some(over),
-        ..EndpointState::default()
-    };
-    assert!(store.set_endpoint(&pauses, &state).await.expect("writes"));
+    pause(store, &pauses).await;
     let (committed, _) = commit_leased(store, &[message(&pauses, 1)], NOW, PLENTY).await;
     assert!(!committed.is_staged, "nothing waits for it");
     let both = [message(&pauses, 2), message(&works, 1)];
@@ -307,18 +314,42 @@ async fn what_an_endpoint_that_pauses_is_owed_is_staged_with_what_others_are() {
     let due: Vec<_> = found.iter().map(|each| each.next_attempt_at).collect();
     assert_eq!(due, [Some(NOW), Some(NOW)]);
 
-    // What is staged when the pause is over goes first.
-    accept(store, &lease(store, over).await).await;
-    assert!(store.set_endpoint(&pauses, &state).await.expect("writes"));
-    let both = [message(&pauses, 3), message(&works, 2)];
+    // So is what waits for a batch, until then.
+    let batched = Batch {
+        max_messages: 10,
+        max_bytes: 1 << 20,
+        max_wait: Duration::from_secs(5),
+    };
+    let definition = WebhookDefinition {
+        batch: Some(batched),
+        ..definition()
+    };
+    let updated = store.update_webhook(&Access::All, &pauses, &definition, None);
+    assert!(updated.await.expect("writes").is_some());
+    pause(store, &pauses).await;
+    let both = [message(&pauses, 5), message(&works, 5)];
+    let (committed, leased) = commit_leased(store, &both, NOW, PLENTY).await;
+    assert!(committed.is_staged);
+    accept(store, &leased).await;
+    let newest = &deliveries(store, &pauses).await[2];
+    assert_eq!(newest.next_attempt_at, Some(NOW.after(batched.max_wait)));
+}
+
+#[tokio::test]
+async fn what_was_staged_during_a_pause_goes_first_when_it_is_over() {
+    let fixture = Fixture::sqlite().await;
+    let store = &fixture.store;
+    let (works, pauses) = (with_webhook(store, 1).await, with_webhook(store, 2).await);
+    let over = pause(store, &pauses).await;
+    let both = [message(&pauses, 1), message(&works, 1)];
     let (committed, _) = commit_leased(store, &both, NOW, PLENTY).await;
     assert!(committed.is_staged);
-    let (committed, leased) = commit_leased(store, &[message(&pauses, 4)], over, PLENTY).await;
+    let (committed, leased) = commit_leased(store, &[message(&pauses, 2)], over, PLENTY).await;
     assert_eq!((committed.is_staged, leased.len()), (false, 0));
     let request = leases_at(over);
     let due = store.lease_due_pending(Some(&committed.unleased), &request);
     let due = due.await.expect("leases").deliveries().await;
-    assert_eq!(sequences(&due.expect("loads")), [3, 4]);
+    assert_eq!(sequences(&due.expect("loads")), [1, 2]);
 }
 
 #[tokio::test]

@@ -284,8 +284,7 @@ impl Way {
         let (to_lease, dispatcher) = (Arc::clone(&owed.to_lease), owed.submissions.capacity());
         let submit = async |written: Option<Written>| {
             if let Some(written) = written {
-                let (_, unleased) = written.submit().await?;
-                to_lease.tell(&unleased);
+                written.submit(&to_lease).await?;
             }
             anyhow::Ok(())
         };

@@ -227,13 +227,8 @@ impl Row {
         for _ in 0..SLOTS {
             ticks.tick().await;
             let messages = self.queue.messages(self.shape.written_from, MESSAGES);
-            let (now, unleased) = self
-                .queue
-                .write(&messages, &self.capacity)
-                .await?
-                .submit()
-                .await?;
-            self.stored.tell(&unleased);
+            let written = self.queue.write(&messages, &self.capacity).await?;
+            let now = written.submit(&self.stored).await?;
             last += 1;
             stored.insert(last, now);
         }

@@ -5,13 +5,14 @@ use std::time::Instant;
 use service_kit::Clock;
 use sluice_geyser::AccountUpdate;
 use sluice_indexer::{
-    delivery::capacity::{DispatchCapacity, Reservation},
+    delivery::capacity::{self, DispatchCapacity, Reservation},
     events::{compose, idl::Idls, subscription_index::Subscriptions},
     slots::{Block, LastOwners, SlotEvent, SlotEvents},
+    to_lease::ToLease,
 };
 use sluice_store::{
     Access, Commit, Commitment, EventKind, Filters, NewMessage, NewWebhook, PendingCommit, Secret,
-    Secrets, Store, Timestamp, WebhookDefinition, WebhookId, WebhookSet,
+    Secrets, Store, Timestamp, WebhookDefinition, WebhookId,
 };
 use sluice_testkit::{population::Population, updates::written};
 use solana_pubkey::Pubkey;
@@ -47,18 +48,16 @@ pub struct Written {
 }
 
 impl Written {
-    /// Waits until they are on the disk, and submits those that are leased to the dispatcher. Returns when they were on the disk,
-    /// and the webhooks of the others.
+    /// Waits until they are on the disk, tells of those that are not leased, and submits the others to the dispatcher. Returns when
+    /// they were on the disk.
     ///
     /// # Errors
     /// A failure of the database.
-    pub async fn submit(self) -> anyhow::Result<(Instant, WebhookSet)> {
+    pub async fn submit(self, to_lease: &ToLease) -> anyhow::Result<Instant> {
         let (committed, leased) = self.pending.durable().await?;
         let stored = Instant::now();
-        if let Some(reservation) = self.reservation {
-            reservation.submit(leased);
-        }
-        Ok((stored, committed.unleased))
+        capacity::hand_over(&committed, leased, self.reservation, to_lease);
+        Ok(stored)
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use service_kit::Clock;
 use sluice_store::{
-    Access, ApiKeyId, ApiKeySecret, Attempt, BodyTemplate, Commit, Commitment, Delivery,
+    Access, ApiKeyId, ApiKeySecret, Attempt, BodyTemplate, Commit, Commitment, Committed, Delivery,
     DeliveryLog, DeliveryOptions, DeliveryOrder, DeliveryQuery, DeliveryState, EndpointState,
     EventKind, Filters, MessageId, MessageKind, NewApiKey, NewMessage, NewWebhook, Scopes, Secret,
     Timestamp, WebhookDefinition, WebhookId,
@@ -242,18 +242,30 @@ impl Machine {
         self.to_lease.tell(&committed.unleased);
     }
 
-    /// Stores messages as the outbox does, and submits them.
+    /// Stores messages that are leased as the outbox does, and submits them.
     pub(super) async fn submit(&self, webhook: &WebhookId, numbers: Range<u8>) {
         let (reservation, leased) = self.store_leased(webhook, numbers).await;
         reservation.submit(leased);
     }
 
-    /// Stores messages as the outbox does.
+    /// Stores messages as the outbox does, all of them leased.
     pub(super) async fn store_leased(
         &self,
         webhook: &WebhookId,
         numbers: Range<u8>,
     ) -> (Reservation, Vec<LeasedDelivery>) {
+        let count = numbers.len();
+        let (_, leased, reservation) = self.store(webhook, numbers).await;
+        assert_eq!(leased.len(), count, "nothing stands in their way");
+        (reservation, leased)
+    }
+
+    /// Stores messages as the outbox does.
+    pub(super) async fn store(
+        &self,
+        webhook: &WebhookId,
+        numbers: Range<u8>,
+    ) -> (Committed, Vec<LeasedDelivery>, Reservation) {
         let messages = messages(webhook, numbers);
         let now = Timestamp::from(self.clock.now());
         let bytes = messages.iter().map(|message| message.body.len_at_most());
@@ -264,9 +276,8 @@ impl Machine {
             .store
             .commit_pending(&commit, Some(reservation.lease_request()))
             .await;
-        let (_, leased) = pending.expect("stores").durable().await.expect("syncs");
-        assert_eq!(leased.len(), messages.len(), "nothing stands in their way");
-        (reservation, leased)
+        let (committed, leased) = pending.expect("stores").durable().await.expect("syncs");
+        (committed, leased, reservation)
     }
 
     /// Stores messages that are due after a while.

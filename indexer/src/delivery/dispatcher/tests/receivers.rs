@@ -10,7 +10,7 @@ use sluice_testkit::webhook_receiver::{Reply, RequestHead, WebhookReceiver};
 use tokio::time::sleep;
 
 use super::{super::*, machine::*};
-use crate::delivery::{breaker, wakes::POLL_INTERVAL};
+use crate::delivery::{breaker, capacity, wakes::POLL_INTERVAL};
 
 impl Machine {
     /// Waits until the end of every attempt that the receiver got is recorded, and none follows for some polls.
@@ -188,6 +188,34 @@ async fn a_receiver_with_too_much_is_left_alone_by_all_its_messages() {
     assert_eq!(state.breaker, Breaker::Closed);
     assert_eq!(state.concurrency_limit, Some(MAX_IN_FLIGHT / 2));
     assert!(state.paused_until.is_some());
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_stored_for_a_receiver_that_has_enough_goes_when_it_answers() {
+    const MESSAGES: u8 = 10;
+    let answers_after = Duration::from_millis(50);
+    let receiver =
+        WebhookReceiver::start(move |_: &RequestHead, _| Reply::AcceptAfter(answers_after));
+    let receiver = receiver.await.expect("a free port");
+    let machine = Machine::start().await;
+    let id = machine.webhook(1, &receiver).await;
+    let one_at_once = DeliveryOptions {
+        concurrency: Some(1),
+        ..DeliveryOptions::default()
+    };
+    machine.deliver_with(&id, one_at_once).await;
+    let mut full = 0;
+    for number in 0..MESSAGES {
+        let (committed, leased, reservation) = machine.store(&id, number..number + 1).await;
+        full += u8::from(!committed.full.is_empty());
+        capacity::hand_over(&committed, leased, Some(reservation), &machine.to_lease);
+        let arrived = receiver.until(usize::from(number) + 1).await;
+        arrived.expect("arrives");
+    }
+    assert!(full > 0, "some were stored while another was in flight");
+    machine.until(&id, all(DeliveryState::Delivered)).await;
+    assert_eq!(receiver.received().len(), usize::from(MESSAGES));
     machine.stop().await;
 }
 

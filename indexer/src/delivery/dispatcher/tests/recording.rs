@@ -2,10 +2,13 @@
 
 use std::future::ready;
 
-use sluice_store::{Attempt, DeliveryOrder, Lease, Timings, WebhookId};
+use sluice_store::{Attempt, DeliveryOptions, DeliveryOrder, Lease, Timings, WebhookId};
 
 use super::{super::*, machine::*};
-use crate::delivery::recorder::{BATCH_WINDOW, collect_batch};
+use crate::delivery::{
+    capacity,
+    recorder::{BATCH_WINDOW, collect_batch},
+};
 
 /// The result of an attempt that took so long.
 async fn ended(
@@ -36,12 +39,17 @@ async fn ended(
 
 /// Whether it waits for others, of which none are there.
 async fn waits(backlog: Backlog, ended: EndedDelivery) -> bool {
+    waits_where(&ToLease::default(), backlog, ended).await
+}
+
+/// The same, where something was stored of webhooks that were full.
+async fn waits_where(to_lease: &ToLease, backlog: Backlog, ended: EndedDelivery) -> bool {
     let (_found, backlog) = watch::channel(backlog);
     let (_sender, mut others) = mpsc::channel(1);
     let mut batch = vec![ended];
     tokio::select! {
         biased;
-        () = collect_batch(&backlog, &mut others, &mut batch) => false,
+        () = collect_batch((&backlog, to_lease), &mut others, &mut batch) => false,
         () = ready(()) => true,
     }
 }
@@ -82,11 +90,47 @@ async fn a_result_waits_for_others_unless_something_due_waits_for_it() {
     let (_, of_one) = ended(&machine, &one, 4, QUICK).await;
     assert!(waits(no_longer, of_one).await);
 
+    let to_lease = ToLease::default();
+    to_lease.tell_full(&due);
+    let none = Backlog::default;
+    let (_, of_another) = ended(&machine, &other, 2, QUICK).await;
+    assert!(waits_where(&to_lease, none(), of_another).await);
+    let (_, of_one) = ended(&machine, &one, 5, QUICK).await;
+    assert!(!waits_where(&to_lease, none(), of_one).await);
+    // What is found when they are looked at is told by the backlog.
+    to_lease.tell(&due);
+    assert_eq!(to_lease.take(), due);
+    let (_, of_one) = ended(&machine, &one, 6, QUICK).await;
+    assert!(waits_where(&to_lease, none(), of_one).await);
+
     let mut of_all = Backlog::default();
     of_all.without_capacity();
     assert!(!waits(of_all, of_other).await);
     let (_, in_order) = ended(&machine, &lane, 0, 20 * BATCH_WINDOW).await;
-    let none = Backlog::default();
-    assert!(!waits(none, in_order).await);
+    assert!(!waits(none(), in_order).await);
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn what_waits_for_a_result_that_was_recorded_before_it_could_be_seen_is_looked_for_at_once() {
+    let machine = Machine::start().await;
+    let url = "https://receiver.example/";
+    let id = machine.webhook_at(1, url, DeliveryOrder::None).await;
+    let one_at_once = DeliveryOptions {
+        concurrency: Some(1),
+        ..DeliveryOptions::default()
+    };
+    machine.deliver_with(&id, one_at_once).await;
+    let (_, (_, first)) = ended(&machine, &id, 0, Duration::ZERO).await;
+    let to_lease = ToLease::default();
+    let (committed, leased, reservation) = machine.store(&id, 1..2).await;
+    assert!(!committed.full.is_empty());
+    capacity::hand_over(&committed, leased, Some(reservation), &to_lease);
+    assert!(to_lease.take().is_empty(), "its result is to come");
+
+    let (committed, leased, reservation) = machine.store(&id, 2..3).await;
+    drop(first);
+    capacity::hand_over(&committed, leased, Some(reservation), &to_lease);
+    assert_eq!(to_lease.take(), committed.full);
     machine.stop().await;
 }
