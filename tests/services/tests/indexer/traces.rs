@@ -9,6 +9,7 @@ use opentelemetry_proto::tonic::{
     trace::v1::{Span, span::SpanKind},
 };
 use prost::Message;
+use sluice_geyser::scripted::Connection;
 use sluice_harness::indexer::{IndexerHarness, send, soon};
 use sluice_store::{Access, MessageId, Redeliver, Timestamp, WebhookId};
 use sluice_testkit::updates::{freeze_and_confirm, whole};
@@ -111,12 +112,14 @@ fn text<'a>(span: &'a Span, key: &str) -> &'a str {
     }
 }
 
-/// Has the three messages of a slot sent to the receiver.
-async fn emit(harness: &mut IndexerHarness, slot: u64) {
+/// Has the three messages of a slot sent to the receiver. While the connection is kept, the indexer opens no other, which would be
+/// taken for the next one's.
+async fn emit(harness: &mut IndexerHarness, slot: u64) -> Connection {
     let (connection, name) = harness.listening().await;
     send(&connection, whole(&name, slot)).await;
     send(&connection, freeze_and_confirm(&name, slot)).await;
     harness.bodies(3).await;
+    connection
 }
 
 async fn deliver_again(harness: &IndexerHarness, webhook: &WebhookId, message: &str) {
@@ -141,7 +144,7 @@ async fn an_event_is_one_trace_from_its_slot_to_the_attempts_of_several_processe
     let first = Collector::start(true).await;
     harness.trace_to(first.url.clone());
     let indexer = harness.start().await;
-    emit(&mut harness, 11).await;
+    let _connection = emit(&mut harness, 11).await;
     let spans = first.until("attempt", 3).await;
     indexer.stop().await;
 
@@ -188,7 +191,7 @@ async fn a_collector_that_is_not_there_or_never_answers_costs_nothing_but_spans(
     let silent = Collector::start(false).await;
     harness.trace_to(silent.url.clone());
     let indexer = harness.start().await;
-    emit(&mut harness, 11).await;
+    let _connection = emit(&mut harness, 11).await;
     silent.until("slot", 1).await;
     indexer.stop().await;
 
