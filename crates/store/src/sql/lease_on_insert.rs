@@ -13,15 +13,16 @@ use crate::{
     backend::{Connection, Row, Sql, over_rows, values},
 };
 
-/// The active ones of the webhooks of `v`, and of those how many deliveries are leased of which some may be leased on insert: those
-/// without batches, whose endpoints are believed to work and to which nothing else is due at `$2`. Where the owner has limits of its own
-/// on that, nothing is: they are counted when what is due is leased. What is due already goes first, so of other webhooks nothing is
-/// leased. The oldest is selected in the order of the index of due deliveries, so that PostgreSQL takes that one.
+/// The active ones of the webhooks of `v`, and how many deliveries are leased of those of which more may be: their endpoints are
+/// believed to work and nothing else is due to them at `$2`. Where the owner has limits of its own on that, nothing is leased on insert:
+/// they are counted when what is due is leased. What is due already goes first, so of other webhooks nothing is leased. The oldest is
+/// selected in the order of the index of due deliveries, so that PostgreSQL takes that one. Webhooks with batches, to which nothing is
+/// leased on insert either, and which are sent the most, are read only where their endpoints pause.
 const WEBHOOKS: Sql = over_rows!(
     [webhook bigint],
     "SELECT w.ordinal, w.api_key, w.id, w.url, w.secret, w.previous_secrets, w.previous_secrets_until, w.headers, w.gzip,
          w.batch_messages, w.batch_bytes, w.batch_wait_ms, w.delivery_options, e.concurrency_limit, e.breaker, e.paused_until,
-         CASE WHEN w.relay_until IS NULL AND w.batch_messages IS NULL AND e.breaker = 'closed' AND coalesce(e.paused_until, 0) <= $2
+         CASE WHEN e.breaker = 'closed' AND coalesce(e.paused_until, 0) <= $2
              AND NOT EXISTS (SELECT 1 FROM api_keys k WHERE k.ordinal = w.api_key
                  AND (k.max_messages_per_second IS NOT NULL OR k.max_delivery_slots IS NOT NULL))
              AND NOT EXISTS (
@@ -33,7 +34,8 @@ const WEBHOOKS: Sql = over_rows!(
                WHERE l.webhook = w.ordinal AND l.lease_token IS NOT NULL AND l.due_at > $2)
          END AS leased
      FROM v JOIN webhooks w ON w.ordinal = v.webhook JOIN endpoints e ON e.webhook = w.ordinal
-     WHERE w.active = 1 AND w.deleted = 0"
+     WHERE w.active = 1 AND w.deleted = 0
+         AND (coalesce(e.paused_until, 0) > $2 OR (w.relay_until IS NULL AND w.batch_messages IS NULL))"
 );
 
 /// Why nothing of a webhook can be leased.
@@ -45,15 +47,15 @@ pub(super) enum HeldBack {
     Full,
 }
 
-/// Whether the process held as much of a webhook as its endpoint bears when the leases were asked for. The database knows more by now:
-/// where it has something leasable, this does not count.
+/// Whether the process held as much of a webhook without batches as its endpoint bears when the leases were asked for. The database
+/// knows more by now: where it has something leasable, this does not count.
 fn is_full(row: &Row, webhook: i64, request: &LeaseRequest) -> Result<bool, StoreError> {
     let held = request.shares.held_of_webhook(webhook);
     if held == 0 {
         return Ok(false);
     }
-    let (leasable, batch) = (rows::leasable(row)?, rows::batch(row)?);
-    Ok(held >= borne(rows::breaker(row)?, leasable, batch, request.limits.quota))
+    let (breaker, leasable) = (rows::breaker(row)?, rows::leasable(row)?);
+    Ok(held >= borne(breaker, leasable, None, request.limits.quota))
 }
 
 struct Leasable {
