@@ -1,7 +1,7 @@
 //! Deliveries that are inserted already leased.
 
 use sluice_store::{
-    Access, Breaker, Commit, Commitment, Committed, DeliveryOrder, EndpointState, Held,
+    Access, Breaker, Commit, Commitment, Committed, DeliveryOrder, EndpointState, Held, Holder,
     LeaseLimits, LeaseRequest, LeasedDelivery, Load, NewMessage, Store, Tenant, TenantShares,
     Timestamp, WebhookDefinition, WebhookSet,
 };
@@ -51,17 +51,45 @@ pub async fn commit_leased_as(
     limits: LeaseLimits,
 ) -> (Committed, Vec<LeasedDelivery>) {
     let request = LeaseRequest {
-        now: commit.now,
-        until: commit.now.after(LEASE),
-        token: token(),
         limits,
-        shares: TenantShares::unlimited(),
+        ..leases_at(commit.now)
     };
-    let pending = store
-        .commit_pending(commit, Some(&request))
-        .await
-        .expect("stores");
+    commit_asking(store, commit, &request).await
+}
+
+async fn commit_asking(
+    store: &Store,
+    commit: &Commit<'_>,
+    request: &LeaseRequest,
+) -> (Committed, Vec<LeasedDelivery>) {
+    let pending = store.commit_pending(commit, Some(request)).await;
+    let pending = pending.expect("stores");
     pending.durable().await.expect("on the disk")
+}
+
+/// Leases on plenty, where the process holds nothing.
+pub fn leases_at(now: Timestamp) -> LeaseRequest {
+    LeaseRequest {
+        now,
+        until: now.after(LEASE),
+        token: token(),
+        limits: PLENTY,
+        shares: TenantShares::unlimited(),
+    }
+}
+
+/// The same, where it holds this.
+fn leases_beside(holds: &[(Holder, Load)]) -> LeaseRequest {
+    let mut held = Held::default();
+    for (holder, load) in holds {
+        held.add(*holder, *load);
+    }
+    let request = leases_at(NOW);
+    let free = request.shares.left(Tenant::default());
+    LeaseRequest {
+        shares: TenantShares::new(free, held.into()),
+        ..request
+    }
 }
 
 async fn no_more_than_an_owner_asks_for_is_leased(fixture: &Fixture) {
@@ -258,18 +286,11 @@ async fn the_webhooks_of_what_must_be_looked_for_are_named(fixture: &Fixture) {
     let store = &fixture.store;
     let (one, two) = (with_webhook(store, 1).await, with_webhook(store, 2).await);
     let unleased = insert_unleased(store, &[message(&one, 1)]).await;
-    let request = LeaseRequest {
-        now: NOW,
-        until: NOW.after(LEASE),
-        token: token(),
-        limits: PLENTY,
-        shares: TenantShares::unlimited(),
-    };
+    let request = leases_at(NOW);
     // Something is due to the first already, so its next message is not leased, and that of the second is.
     let messages = [message(&one, 2), message(&two, 1)];
     let commit = Commit::slot(Commitment::Confirmed, 8, &messages, NOW);
-    let pending = store.commit_pending(&commit, Some(&request)).await;
-    let (committed, leased) = pending.expect("stores").durable().await.expect("on disk");
+    let (committed, leased) = commit_asking(store, &commit, &request).await;
     assert_eq!(leased.len(), 1);
     assert_eq!(leased[0].lease.webhook, two);
     assert_eq!(committed.unleased, unleased, "the first alone");
@@ -282,21 +303,10 @@ async fn the_webhooks_of_what_must_be_looked_for_are_named(fixture: &Fixture) {
     assert_eq!((known.inserted(), known.unleased.is_empty()), (0, true));
 }
 
-pub fn leases_at(now: Timestamp) -> LeaseRequest {
-    LeaseRequest {
-        now,
-        until: now.after(LEASE),
-        token: token(),
-        limits: PLENTY,
-        shares: TenantShares::unlimited(),
-    }
-}
-
 /// Stores messages of which nothing can be leased; returns the webhooks that are to be looked at.
 async fn unleased(store: &Store, request: &LeaseRequest, messages: &[NewMessage]) -> WebhookSet {
     let commit = Commit::slot(Commitment::Confirmed, 8, messages, request.now);
-    let pending = store.commit_pending(&commit, Some(request)).await;
-    let (committed, leased) = pending.expect("stores").durable().await.expect("on disk");
+    let (committed, leased) = commit_asking(store, &commit, request).await;
     assert!(leased.is_empty());
     committed.unleased
 }
@@ -339,18 +349,12 @@ async fn what_waits_for_a_result_need_not_be_looked_for_before(fixture: &Fixture
     for (number, state) in [(1, open), (3, half_open), (5, limited)] {
         assert!(store.set_endpoint(&one, &state).await.expect("writes"));
         store_messages(store, &[message(&one, number)]).await;
-        let mut request = leases_at(NOW);
-        let first = store.lease_due_pending(None, &request).await;
+        let first = store.lease_due_pending(None, &leases_at(NOW)).await;
         let first = first.expect("leases");
-        let mut held = Held::default();
-        for (holder, load) in first.loads() {
-            held.add(*holder, *load);
-        }
-        request.shares = TenantShares::new(request.shares.left(Tenant::default()), held.into());
         let both = [message(&one, number + 1), message(&two, number)];
         let commit = Commit::slot(Commitment::Confirmed, 8, &both, NOW);
-        let pending = store.commit_pending(&commit, Some(&request)).await;
-        let (committed, leased) = pending.expect("stores").durable().await.expect("on disk");
+        let request = leases_beside(first.loads());
+        let (committed, leased) = commit_asking(store, &commit, &request).await;
         assert!(committed.unleased.is_empty(), "{state:?}");
         assert_eq!(committed.is_staged, fixture.is_sqlite());
         let of_two = WebhookSet::from_iter([&leased[0].lease]);
@@ -376,15 +380,11 @@ async fn a_result_that_was_recorded_since_the_leases_were_asked_for_makes_room(f
     new.definition.delivery.concurrency = Some(1);
     let id = store.create_webhook(&new, 1).await.expect("creates").id;
     let (_, first) = insert_leased(store, &[message(&id, 1)], NOW, PLENTY).await;
-    let mut held = Held::default();
-    held.add(first[0].holder(), Load::of_one(1));
-    let mut request = leases_at(NOW);
-    request.shares = TenantShares::new(request.shares.left(Tenant::default()), held.into());
+    let request = leases_beside(&[(first[0].holder(), Load::of_one(1))]);
     accept(store, &first).await;
     let owed = [message(&id, 2)];
     let commit = Commit::slot(Commitment::Confirmed, 8, &owed, NOW);
-    let pending = store.commit_pending(&commit, Some(&request)).await;
-    let (committed, leased) = pending.expect("stores").durable().await.expect("on disk");
+    let (committed, leased) = commit_asking(store, &commit, &request).await;
     assert_eq!(sequences(&leased), [2]);
     assert!(committed.full.is_empty());
 }
@@ -395,11 +395,8 @@ async fn what_is_due_and_cannot_be_leased_is_told(fixture: &Fixture) {
     let unleased = insert_unleased(store, &[message(&id, 1), message(&id, 2)]).await;
     let one_at_once = LeaseLimits { quota: 1, ..PLENTY };
     let request = LeaseRequest {
-        now: NOW,
-        until: NOW.after(LEASE),
-        token: token(),
         limits: one_at_once,
-        shares: TenantShares::unlimited(),
+        ..leases_at(NOW)
     };
     let first = store.lease_due_pending(Some(&unleased), &request).await;
     let first = first.expect("leases");

@@ -1,4 +1,4 @@
-//! Messages that are staged: leased as they are inserted, and written to where they belong later. Nobody can tell them from others.
+//! Messages that are staged: leased as they are inserted, or held back beside such, and written to where they belong later. Nobody can tell them from others.
 
 use std::{sync::Arc, time::Duration};
 

@@ -195,6 +195,15 @@ impl Machine {
             .id
     }
 
+    /// From now on the webhook is sent one message at a time.
+    pub(super) async fn deliver_one_at_once(&self, webhook: &WebhookId) {
+        let options = DeliveryOptions {
+            concurrency: Some(1),
+            ..DeliveryOptions::default()
+        };
+        self.deliver_with(webhook, options).await;
+    }
+
     /// From now on the webhook is delivered to like this.
     pub(super) async fn deliver_with(&self, webhook: &WebhookId, options: DeliveryOptions) {
         let read = self.store.webhook(&Access::All, webhook).await;

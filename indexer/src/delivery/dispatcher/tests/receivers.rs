@@ -200,11 +200,7 @@ async fn what_is_stored_for_a_receiver_that_has_enough_goes_when_it_answers() {
     let receiver = receiver.await.expect("a free port");
     let machine = Machine::start().await;
     let id = machine.webhook(1, &receiver).await;
-    let one_at_once = DeliveryOptions {
-        concurrency: Some(1),
-        ..DeliveryOptions::default()
-    };
-    machine.deliver_with(&id, one_at_once).await;
+    machine.deliver_one_at_once(&id).await;
     let mut full = 0;
     for number in 0..MESSAGES {
         let (committed, leased, reservation) = machine.store(&id, number..number + 1).await;

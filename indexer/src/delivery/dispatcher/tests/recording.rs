@@ -2,7 +2,7 @@
 
 use std::future::ready;
 
-use sluice_store::{Attempt, DeliveryOptions, DeliveryOrder, Lease, Timings, WebhookId};
+use sluice_store::{Attempt, DeliveryOrder, Lease, Timings, WebhookId};
 
 use super::{super::*, machine::*};
 use crate::delivery::{
@@ -116,11 +116,7 @@ async fn what_waits_for_a_result_that_was_recorded_before_it_could_be_seen_is_lo
     let machine = Machine::start().await;
     let url = "https://receiver.example/";
     let id = machine.webhook_at(1, url, DeliveryOrder::None).await;
-    let one_at_once = DeliveryOptions {
-        concurrency: Some(1),
-        ..DeliveryOptions::default()
-    };
-    machine.deliver_with(&id, one_at_once).await;
+    machine.deliver_one_at_once(&id).await;
     let (_, (_, first)) = ended(&machine, &id, 0, Duration::ZERO).await;
     let to_lease = ToLease::default();
     let (committed, leased, reservation) = machine.store(&id, 1..2).await;
